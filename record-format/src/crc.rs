@@ -1,0 +1,81 @@
+//! CRC-32C: the processor's instruction with `std`, a table without.
+
+/// The CRC-32C (Castagnoli) of `bytes`.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(alluvium_record_format::crc32c(b"123456789"), 0xe306_9283);
+/// ```
+#[must_use]
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    crc32c_append(0, bytes)
+}
+
+/// The CRC-32C of bytes whose CRC is `crc`, followed by `bytes`.
+#[cfg(feature = "std")]
+#[must_use]
+pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc, bytes)
+}
+
+/// The CRC-32C of bytes whose CRC is `crc`, followed by `bytes`.
+#[cfg(not(feature = "std"))]
+#[must_use]
+pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
+    table::append(crc, bytes)
+}
+
+#[cfg(any(not(feature = "std"), test))]
+mod table {
+    /// Reflected Castagnoli polynomial.
+    const POLYNOMIAL: u32 = 0x82f6_3b78;
+
+    const TABLE: [u32; 256] = make();
+
+    #[expect(
+        clippy::arithmetic_side_effects,
+        clippy::indexing_slicing,
+        clippy::as_conversions,
+        clippy::cast_possible_truncation,
+        reason = "computed at compile time, where a fault is a compile error"
+    )]
+    const fn make() -> [u32; 256] {
+        let mut table = [0; 256];
+        let mut index = 0;
+        while index < 256 {
+            let mut crc = index as u32;
+            let mut bit = 0;
+            while bit < 8 {
+                crc = if crc & 1 == 1 { (crc >> 1) ^ POLYNOMIAL } else { crc >> 1 };
+                bit += 1;
+            }
+            table[index] = crc;
+            index += 1;
+        }
+        table
+    }
+
+    pub(super) fn append(crc: u32, bytes: &[u8]) -> u32 {
+        let mut state = !crc;
+        for &byte in bytes {
+            let [low, ..] = state.to_le_bytes();
+            let entry = TABLE.get(usize::from(low ^ byte)).copied().unwrap_or(0);
+            state = (state >> 8) ^ entry;
+        }
+        !state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn table_and_processor_agree_at_every_length() {
+        let bytes: alloc::vec::Vec<u8> = (0..=255).collect();
+        for len in 0..bytes.len() {
+            assert_eq!(table::append(7, &bytes[..len]), crc32c_append(7, &bytes[..len]));
+        }
+    }
+}

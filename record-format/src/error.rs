@@ -1,0 +1,202 @@
+//! Why bytes could not be read as what they should be.
+
+use crate::{Codec, Position};
+
+/// Bytes that break the format, and where.
+///
+/// Holds no path: the layer that knows the file adds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("byte {position}: {kind}")]
+pub struct Corruption {
+    position: Position,
+    kind: CorruptKind,
+}
+
+impl Corruption {
+    /// Damage of `kind` that begins at `position` of the file or buffer.
+    #[must_use]
+    pub const fn new(position: Position, kind: CorruptKind) -> Self {
+        Self { position, kind }
+    }
+
+    /// The first byte of the damage. Inside a compressed batch it is the first byte of the
+    /// compressed payload.
+    #[must_use]
+    pub const fn position(&self) -> Position {
+        self.position
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub const fn kind(&self) -> CorruptKind {
+        self.kind
+    }
+
+    /// What a caller can do about it.
+    #[must_use]
+    pub const fn class(&self) -> CorruptClass {
+        self.kind.class()
+    }
+}
+
+/// The three kinds of damage that callers treat in different ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CorruptClass {
+    /// Size, magic or checksum: the bytes are not what was written.
+    Corrupt,
+    /// The bytes arrived as written, and break the rules inside a batch.
+    Invalid,
+    /// The buffer or file ends first.
+    Incomplete,
+}
+
+/// What is wrong with the bytes, with the value found and the bound it broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CorruptKind {
+    /// The buffer or file ends before the structure does.
+    #[error("the data ends early: {need} bytes needed, {have} there")]
+    #[non_exhaustive]
+    Truncated {
+        /// Bytes that the structure takes.
+        need: usize,
+        /// Bytes that are there.
+        have: usize,
+    },
+    /// The length field of a batch is below the smallest possible.
+    #[error("batch length {found} is below the minimum of {min}")]
+    #[non_exhaustive]
+    BatchLength {
+        /// The length as stored.
+        found: i32,
+        /// The smallest length that a batch of this magic can have.
+        min: i32,
+    },
+    /// The batch is larger than the caller accepts.
+    #[error("batch of {found} bytes is above the limit of {max}")]
+    #[non_exhaustive]
+    BatchTooLarge {
+        /// Bytes of the whole batch.
+        found: u64,
+        /// The caller's limit in bytes.
+        max: u64,
+    },
+    /// The magic byte names no known format, or changes inside a file.
+    #[error("magic {found} is unknown here")]
+    #[non_exhaustive]
+    Magic {
+        /// The magic byte as stored.
+        found: i8,
+    },
+    /// The checksum does not match the bytes.
+    #[error("stored checksum {stored:#010x}, computed {computed:#010x}")]
+    #[non_exhaustive]
+    Crc {
+        /// The checksum as stored.
+        stored: u32,
+        /// The checksum of the bytes.
+        computed: u32,
+    },
+    /// The attributes name a codec that does not exist.
+    #[error("codec {id} is unknown")]
+    #[non_exhaustive]
+    UnknownCodec {
+        /// The codec bits as stored, 5 to 7.
+        id: u8,
+    },
+    /// This build leaves the codec out.
+    #[error("codec {codec} is not compiled in")]
+    #[non_exhaustive]
+    CodecDisabled {
+        /// The codec that a feature of this crate would bring.
+        codec: Codec,
+    },
+    /// The compressed payload is not a valid stream of its codec.
+    #[error("the payload is not a valid {codec} stream")]
+    #[non_exhaustive]
+    Compressed {
+        /// The codec that the attributes name.
+        codec: Codec,
+    },
+    /// The decompressed payload is larger than the caller allows.
+    #[error("the payload inflates to more than {limit} bytes")]
+    #[non_exhaustive]
+    OutputLimit {
+        /// The caller's limit in bytes.
+        limit: usize,
+    },
+    /// The record count is negative, or above what the payload can hold.
+    #[error("record count {found} cannot be")]
+    #[non_exhaustive]
+    RecordCount {
+        /// The count as stored.
+        found: i32,
+    },
+    /// A varint is longer than its type allows or carries bits beyond it.
+    #[error("a varint of more than {max_bits} bits")]
+    #[non_exhaustive]
+    Varint {
+        /// 32 or 64.
+        max_bits: u8,
+    },
+    /// A length inside a record is negative or points past the end of the record.
+    #[error("length {found} inside a record, {have} bytes are left")]
+    #[non_exhaustive]
+    RecordLength {
+        /// The length as stored.
+        found: i64,
+        /// Bytes that are left.
+        have: usize,
+    },
+    /// The fields of a record do not fill its length.
+    #[error("a record of {length} bytes whose fields take {used}")]
+    #[non_exhaustive]
+    RecordSize {
+        /// The length as stored.
+        length: usize,
+        /// Bytes that the fields take.
+        used: usize,
+    },
+    /// Bytes are left over after the last record of a batch.
+    #[error("{found} bytes are left after the last record")]
+    #[non_exhaustive]
+    TrailingBytes {
+        /// Bytes left.
+        found: usize,
+    },
+    /// A control record with a key or value that is too short or of a negative version.
+    #[error("a control record with a bad key or value")]
+    ControlRecord,
+    /// A compressed wrapper of magic 0 or 1 that breaks its rules.
+    #[error("a legacy message set with bad inner messages")]
+    LegacyWrapper,
+    /// An offset, timestamp or size outside its range.
+    #[error("value {found} is out of range")]
+    #[non_exhaustive]
+    OutOfRange {
+        /// The value as stored or computed.
+        found: i64,
+    },
+}
+
+impl CorruptKind {
+    /// Which of the three classes this is.
+    #[must_use]
+    pub const fn class(self) -> CorruptClass {
+        match self {
+            Self::Truncated { .. } => CorruptClass::Incomplete,
+            Self::BatchLength { .. }
+            | Self::BatchTooLarge { .. }
+            | Self::Magic { .. }
+            | Self::Crc { .. } => CorruptClass::Corrupt,
+            _ => CorruptClass::Invalid,
+        }
+    }
+
+    /// This damage at a byte.
+    #[must_use]
+    pub const fn at(self, position: Position) -> Corruption {
+        Corruption::new(position, self)
+    }
+}

@@ -1,0 +1,32 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "std"), no_std)]
+#![warn(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+extern crate alloc;
+
+mod batch;
+mod codec;
+mod crc;
+mod entry;
+mod error;
+mod record;
+mod units;
+mod varint;
+
+pub use batch::{Attributes, Batch, BatchHeader, TimestampType};
+pub use codec::Codec;
+pub use crc::{crc32c, crc32c_append};
+pub use entry::{Entries, Entry, LegacyEntry, Prefix};
+pub use error::{CorruptClass, CorruptKind, Corruption};
+pub use record::{Header, Headers, Record, Records};
+pub use units::{
+    LeaderEpoch, Offset, Position, ProducerEpoch, ProducerId, RelativeOffset, Sequence, Timestamp,
+};

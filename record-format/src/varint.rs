@@ -1,0 +1,70 @@
+//! ZigZag varints, with the strictness of `docs/format/record-batch.md#varints`.
+
+use alloc::vec::Vec;
+
+/// Reads a 32-bit varint: the value and the bytes after it.
+///
+/// At most five bytes, padded forms included; the fifth holds four bits. `Err(true)` when the
+/// varint is too long, `Err(false)` when the bytes end first.
+pub(crate) fn read_i32(bytes: &[u8]) -> Result<(i32, &[u8]), bool> {
+    let mut value = 0_u32;
+    let mut rest = bytes;
+    for shift in [0_u32, 7, 14, 21, 28] {
+        let (&byte, tail) = rest.split_first().ok_or(false)?;
+        rest = tail;
+        if shift == 28 && byte > 0x0f {
+            return Err(true);
+        }
+        value |= u32::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+        if byte < 0x80 {
+            return Ok((unzigzag32(value), rest));
+        }
+    }
+    Err(true)
+}
+
+/// Reads a 64-bit varint: at most ten bytes, of which the tenth is at most 1.
+pub(crate) fn read_i64(bytes: &[u8]) -> Result<(i64, &[u8]), bool> {
+    let mut value = 0_u64;
+    let mut rest = bytes;
+    for shift in [0_u32, 7, 14, 21, 28, 35, 42, 49, 56, 63] {
+        let (&byte, tail) = rest.split_first().ok_or(false)?;
+        rest = tail;
+        if shift == 63 && byte > 1 {
+            return Err(true);
+        }
+        value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+        if byte < 0x80 {
+            return Ok((unzigzag64(value), rest));
+        }
+    }
+    Err(true)
+}
+
+/// Appends `value` in its shortest form.
+#[expect(dead_code, reason = "the batch builder comes in the next commits")]
+pub(crate) fn write_i32(out: &mut Vec<u8>, value: i32) {
+    write_i64(out, i64::from(value));
+}
+
+/// Appends `value` in its shortest form.
+pub(crate) fn write_i64(out: &mut Vec<u8>, value: i64) {
+    let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
+    loop {
+        let [low, ..] = rest.to_le_bytes();
+        rest >>= 7;
+        if rest == 0 {
+            out.push(low & 0x7f);
+            return;
+        }
+        out.push(low | 0x80);
+    }
+}
+
+const fn unzigzag32(value: u32) -> i32 {
+    (value >> 1).cast_signed() ^ (value & 1).cast_signed().wrapping_neg()
+}
+
+const fn unzigzag64(value: u64) -> i64 {
+    (value >> 1).cast_signed() ^ (value & 1).cast_signed().wrapping_neg()
+}
