@@ -1,3 +1,40 @@
-//! Placeholder.
+//! Tasks of the repository: `cargo xtask --help`. One file per subcommand.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a tool talks on its terminal")]
 
-fn main() {}
+use std::process::ExitCode;
+
+mod ci;
+mod docs;
+mod features;
+mod flags;
+mod fmt;
+mod house;
+mod layers;
+mod lint;
+mod stage;
+mod workspace;
+
+fn main() -> ExitCode {
+    let flags = flags::Xtask::from_env_or_exit();
+    match run(flags.subcommand) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
+    use flags::XtaskCmd as Cmd;
+    match command {
+        Cmd::Ci(ci) => ci::run(&ci),
+        Cmd::Fmt(fmt) => fmt::run(fmt.check),
+        Cmd::Lint(_) => lint::run(),
+        Cmd::Docs(_) => docs::run(),
+        Cmd::Layers(_) => layers::run(),
+        Cmd::House(_) => house::run(),
+        Cmd::Features(_) => features::run(),
+    }
+}

@@ -1,0 +1,46 @@
+//! `ci`: what every change must pass, stage by stage.
+
+use anyhow::Result;
+
+use crate::fmt::Tool;
+use crate::stage::Stages;
+use crate::{docs, features, flags, house, layers, lint, workspace};
+
+/// Runs the stages that the flags ask for, all of them, and prints a table.
+///
+/// # Errors
+///
+/// When a stage failed.
+pub(crate) fn run(flags: &flags::Ci) -> Result<()> {
+    let mut stages = Stages::default();
+    form(&mut stages, flags.full);
+    if !flags.quick {
+        build_and_test(&mut stages);
+    }
+    stages.finish()
+}
+
+fn form(stages: &mut Stages, full: bool) {
+    let mut fmt = workspace::cargo();
+    fmt.args(["fmt", "--all", "--check"]);
+    stages.run("fmt", "cargo xtask fmt", || workspace::run(&mut fmt));
+    for tool in [Tool::Taplo, Tool::Typos] {
+        match tool.missing() {
+            Some(reason) if !full => stages.skip(tool.name(), &reason),
+            Some(reason) => stages.run(tool.name(), &reason, || anyhow::bail!("{reason}")),
+            None => stages.run(tool.name(), "cargo xtask fmt", || tool.run(true)),
+        }
+    }
+    stages.run("layers", "cargo xtask layers", layers::run);
+    stages.run("house", "cargo xtask house", house::run);
+}
+
+fn build_and_test(stages: &mut Stages) {
+    stages.run("lint", "cargo xtask lint", lint::run);
+    let mut test = workspace::cargo();
+    test.args(["test", "--workspace", "--all-features", "--quiet"]);
+    let repeat = workspace::shown(&test);
+    stages.run("test", &repeat, || workspace::run(&mut test));
+    stages.run("features", "cargo xtask features", features::run);
+    stages.run("docs", "cargo xtask docs", docs::run);
+}
