@@ -1,2 +1,8 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+
+mod config;
+
+pub use config::{
+    CleanupPolicy, CompressionType, ConfigError, Expected, LogConfig, LogConfigBuilder,
+};
