@@ -1,5 +1,7 @@
 //! The command line, on one screen. `cargo xtask --help` is made from the doc lines.
 
+use std::path::PathBuf;
+
 xflags::xflags! {
     /// Tasks of this repository.
     cmd xtask {
@@ -26,5 +28,10 @@ xflags::xflags! {
         cmd house {}
         /// Builds every feature of every crate alone, and record-format without `std`.
         cmd features {}
+        /// Compares what we say of disks that Kafka wrote with what Kafka said of them.
+        cmd conformance {
+            /// Folders with `clean/`, `dump/`, `view/` and so on, or with logs of old formats.
+            repeated dirs: PathBuf
+        }
     }
 }

@@ -5,6 +5,7 @@
 use std::process::ExitCode;
 
 mod ci;
+mod conformance;
 mod docs;
 mod features;
 mod flags;
@@ -13,6 +14,7 @@ mod house;
 mod layers;
 mod lint;
 mod stage;
+mod tally;
 mod workspace;
 
 fn main() -> ExitCode {
@@ -36,5 +38,6 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::Layers(_) => layers::run(),
         Cmd::House(_) => house::run(),
         Cmd::Features(_) => features::run(),
+        Cmd::Conformance(conformance) => conformance::run(&conformance.dirs),
     }
 }
