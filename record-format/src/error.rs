@@ -171,6 +171,31 @@ pub enum CorruptKind {
     /// A compressed wrapper of magic 0 or 1 that breaks its rules.
     #[error("a legacy message set with bad inner messages")]
     LegacyWrapper,
+    /// The length of an index file is no multiple of its entry size, or above 2 GiB.
+    #[error("an index of {found} bytes with entries of {entry_bytes} bytes")]
+    #[non_exhaustive]
+    IndexLength {
+        /// Bytes of the file.
+        found: u64,
+        /// Bytes of one entry.
+        entry_bytes: usize,
+    },
+    /// An index entry is below the one that it must follow.
+    #[error("index entry {found} is below {bound}")]
+    #[non_exhaustive]
+    IndexOrder {
+        /// The offset or timestamp as stored.
+        found: i64,
+        /// The least value that it can have here.
+        bound: i64,
+    },
+    /// An entry of a transaction index has an unknown version.
+    #[error("version {found} of a transaction index entry is unknown")]
+    #[non_exhaustive]
+    IndexVersion {
+        /// The version as stored.
+        found: i16,
+    },
     /// An offset, timestamp or size outside its range.
     #[error("value {found} is out of range")]
     #[non_exhaustive]
@@ -189,7 +214,10 @@ impl CorruptKind {
             Self::BatchLength { .. }
             | Self::BatchTooLarge { .. }
             | Self::Magic { .. }
-            | Self::Crc { .. } => CorruptClass::Corrupt,
+            | Self::Crc { .. }
+            | Self::IndexLength { .. }
+            | Self::IndexOrder { .. }
+            | Self::IndexVersion { .. } => CorruptClass::Corrupt,
             _ => CorruptClass::Invalid,
         }
     }
