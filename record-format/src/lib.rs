@@ -21,12 +21,15 @@ mod record;
 mod units;
 mod varint;
 
-pub use batch::{Attributes, Batch, BatchHeader, TimestampType};
+pub use batch::{
+    Attributes, Batch, BatchBuilder, BatchHeader, BatchMut, BatchSettings, BuildError,
+    TimestampType,
+};
 pub use codec::Codec;
 pub use crc::{crc32c, crc32c_append};
 pub use entry::{Entries, Entry, LegacyEntry, Prefix};
 pub use error::{CorruptClass, CorruptKind, Corruption};
-pub use record::{Header, Headers, Record, Records};
+pub use record::{Header, Headers, Record, Records, SimpleRecord};
 pub use units::{
     LeaderEpoch, Offset, Position, ProducerEpoch, ProducerId, RelativeOffset, Sequence, Timestamp,
 };

@@ -1,9 +1,14 @@
 //! Records of a v2 batch, borrowed. Layout: `docs/format/record-batch.md#record`.
 
+mod simple;
+
 use core::str;
 
 use crate::varint::{read_i32, read_i64};
 use crate::{BatchHeader, CorruptKind, Corruption, Offset, Position, Timestamp, TimestampType};
+
+pub use simple::SimpleRecord;
+pub(crate) use simple::body_size;
 
 /// One record, borrowed from the bytes of its batch.
 #[derive(Clone, Debug)]
@@ -79,6 +84,12 @@ pub struct Header<'a> {
 }
 
 impl<'a> Header<'a> {
+    /// A header with this name and value; `None` is null.
+    #[must_use]
+    pub const fn new(key: &'a [u8], value: Option<&'a [u8]>) -> Self {
+        Self { key, value }
+    }
+
     /// The name as text, or `None` where it is not UTF-8.
     #[must_use]
     pub fn key_str(&self) -> Option<&'a str> {
@@ -95,7 +106,13 @@ impl<'a> Iterator for Headers<'a> {
         self.bytes = rest;
         Some(header)
     }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.count, Some(self.count))
+    }
 }
+
+impl ExactSizeIterator for Headers<'_> {}
 
 /// Iterates over the records of one batch, borrowing everything. Never allocates.
 ///

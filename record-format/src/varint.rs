@@ -42,14 +42,18 @@ pub(crate) fn read_i64(bytes: &[u8]) -> Result<(i64, &[u8]), bool> {
 }
 
 /// Appends `value` in its shortest form.
-#[expect(dead_code, reason = "the batch builder comes in the next commits")]
 pub(crate) fn write_i32(out: &mut Vec<u8>, value: i32) {
     write_i64(out, i64::from(value));
 }
 
+/// Appends a length in its shortest form.
+pub(crate) fn write_len(out: &mut Vec<u8>, len: usize) {
+    write_i64(out, i64::try_from(len).unwrap_or(i64::MAX));
+}
+
 /// Appends `value` in its shortest form.
 pub(crate) fn write_i64(out: &mut Vec<u8>, value: i64) {
-    let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
+    let mut rest = zigzag(value);
     loop {
         let [low, ..] = rest.to_le_bytes();
         rest >>= 7;
@@ -59,6 +63,26 @@ pub(crate) fn write_i64(out: &mut Vec<u8>, value: i64) {
         }
         out.push(low | 0x80);
     }
+}
+
+/// Bytes of `value` in its shortest form, 1 to 5.
+pub(crate) fn len_i32(value: i32) -> usize {
+    len_i64(i64::from(value))
+}
+
+/// Bytes of a length in its shortest form.
+pub(crate) fn len_usize(len: usize) -> usize {
+    len_i64(i64::try_from(len).unwrap_or(i64::MAX))
+}
+
+/// Bytes of `value` in its shortest form, 1 to 10.
+pub(crate) fn len_i64(value: i64) -> usize {
+    let sevens = zigzag(value).checked_ilog2().map_or(0, |log| log / 7);
+    usize::try_from(sevens).unwrap_or(0).saturating_add(1)
+}
+
+const fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
 const fn unzigzag32(value: u32) -> i32 {

@@ -1,0 +1,290 @@
+//! Builds batches byte for byte as Kafka does. Rules: `docs/format/record-batch.md#building`.
+
+use alloc::vec::Vec;
+
+use zerocopy::big_endian::{I16, I32, I64, U32};
+
+use super::{BatchHeader, BatchSettings, BuildError};
+use crate::record::body_size;
+use crate::{Codec, Header, Offset, Record, SimpleRecord, Timestamp, varint};
+
+/// Builds one batch after the other in a buffer of its own, which grows to the largest of them
+/// and stays: no allocation per record, none per batch once warm.
+///
+/// Refuses what Kafka's builder refuses. A refused record leaves the batch as it was.
+///
+/// Source: `MemoryRecordsBuilder` in Kafka.
+///
+/// # Examples
+///
+/// ```
+/// use alluvium_record_format::{Batch, BatchBuilder, BatchSettings, Offset, Position};
+/// use alluvium_record_format::{SimpleRecord, Timestamp};
+///
+/// let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(100)));
+/// let time = Timestamp::new(1_700_000_000_000);
+/// builder.append(&SimpleRecord::new().timestamp(time).key(b"k1").value(b"v1"))?;
+/// builder.append(&SimpleRecord::new().timestamp(time).key(b"k2"))?;
+///
+/// let batch = Batch::parse(builder.finish()?, Position::new(0))?;
+/// assert_eq!(batch.header().next_offset(), Offset::new(102));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct BatchBuilder {
+    settings: BatchSettings,
+    base_timestamp: Option<i64>,
+    max_timestamp: i64,
+    last_offset: Option<i64>,
+    record_count: i32,
+    /// Room for the header, then the records as they are.
+    plain: Vec<u8>,
+}
+
+impl BatchBuilder {
+    /// A builder whose first batch has these settings.
+    #[must_use]
+    pub fn new(settings: BatchSettings) -> Self {
+        let mut builder = Self {
+            settings,
+            base_timestamp: None,
+            max_timestamp: -1,
+            last_offset: None,
+            record_count: 0,
+            plain: Vec::new(),
+        };
+        builder.reset(settings);
+        builder
+    }
+
+    /// Drops the records and begins a batch with these settings, in the same buffers.
+    pub fn reset(&mut self, settings: BatchSettings) {
+        self.settings = settings;
+        self.base_timestamp = settings.delete_horizon;
+        self.max_timestamp = -1;
+        self.last_offset = None;
+        self.record_count = 0;
+        self.plain.clear();
+        self.plain.resize(BatchHeader::LEN, 0);
+    }
+
+    /// Appends a record at the offset after the last one, the base offset at first. Returns
+    /// that offset.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_with_offset`](Self::append_with_offset).
+    pub fn append(&mut self, record: &SimpleRecord<'_>) -> Result<Offset, BuildError> {
+        let offset = Offset::new(self.last_offset.map_or(self.settings.base_offset, next));
+        self.append_with_offset(offset, record)?;
+        Ok(offset)
+    }
+
+    /// Appends a record at `offset`. Gaps are fine.
+    ///
+    /// # Errors
+    ///
+    /// `OffsetOrder`, `OffsetRange`, `Timestamp`, `TooLarge`; `ControlMix` in a control batch.
+    pub fn append_with_offset(
+        &mut self,
+        offset: Offset,
+        record: &SimpleRecord<'_>,
+    ) -> Result<(), BuildError> {
+        if self.settings.control {
+            return Err(BuildError::ControlMix { control_batch: true });
+        }
+        let headers = record.headers.iter().copied();
+        self.push(Place::new(offset, record.timestamp), record.key, record.value, headers)
+    }
+
+    /// Appends a record of another batch, with its offset, time, key, value and headers. In a
+    /// control batch it must be a control record, which is not checked.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_with_offset`](Self::append_with_offset), but `ControlMix`.
+    pub fn append_record(&mut self, record: &Record<'_>) -> Result<(), BuildError> {
+        let place = Place::new(record.offset(), record.timestamp());
+        self.push(place, record.key(), record.value(), record.headers())
+    }
+
+    /// Sets the last offset beyond the last record: compaction keeps the range of a batch when
+    /// the records at its end go.
+    ///
+    /// # Errors
+    ///
+    /// `OffsetOrder` below the last record, `OffsetRange`.
+    pub fn set_last_offset(&mut self, offset: Offset) -> Result<(), BuildError> {
+        self.offset_delta(offset)?;
+        match self.last_offset {
+            Some(last) if offset.get() < last => {
+                Err(BuildError::OffsetOrder { offset: offset.get(), last })
+            }
+            _ => {
+                self.last_offset = Some(offset.get());
+                Ok(())
+            }
+        }
+    }
+
+    /// Compresses the records where the settings say so, writes header and CRC, and returns the
+    /// batch; nothing at all without a record. The batch stays open: append more and finish
+    /// again, or [`reset`](Self::reset).
+    ///
+    /// # Errors
+    ///
+    /// `NoProducerId`, `NoProducerEpoch`, `NoSequence`, `Timestamp`, `TooLarge`.
+    pub fn finish(&mut self) -> Result<&[u8], BuildError> {
+        self.check()?;
+        let Some(last_offset) = self.last_offset.filter(|_| self.record_count > 0) else {
+            return Ok(&[]);
+        };
+        let mut header = self.header(last_offset);
+        let batch = match self.settings.codec {
+            Codec::None => &mut self.plain,
+            codec => return Err(BuildError::Codec { codec }),
+        };
+        header.batch_length = I32::new(batch_length(batch.len())?);
+        if let Some((slot, payload)) = batch.split_first_chunk_mut() {
+            header.write_crc(payload);
+            *slot = *header.as_bytes();
+        }
+        Ok(batch)
+    }
+
+    /// Records of the batch so far.
+    #[must_use]
+    pub const fn record_count(&self) -> i32 {
+        self.record_count
+    }
+
+    /// Bytes of the batch so far, before compression.
+    #[must_use]
+    pub const fn size_bytes(&self) -> usize {
+        self.plain.len()
+    }
+
+    fn push<'h>(
+        &mut self,
+        place: Place,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: impl ExactSizeIterator<Item = Header<'h>> + Clone,
+    ) -> Result<(), BuildError> {
+        let Place { offset, timestamp } = place;
+        if timestamp < -1 {
+            return Err(BuildError::Timestamp { found: timestamp });
+        }
+        let offset_delta = self.offset_delta(offset)?;
+        if let Some(last) = self.last_offset.filter(|last| offset.get() <= *last) {
+            return Err(BuildError::OffsetOrder { offset: offset.get(), last });
+        }
+        let base = self.base_timestamp.unwrap_or(timestamp);
+        let timestamp_delta = timestamp.wrapping_sub(base);
+        let body = body_size(offset_delta, timestamp_delta, key, value, headers.clone());
+        // The length field takes up to five bytes.
+        let size = self.plain.len().saturating_add(body).saturating_add(5);
+        batch_length(size)?;
+        self.plain.reserve(body.saturating_add(5));
+
+        let out = &mut self.plain;
+        varint::write_len(out, body);
+        out.push(0);
+        varint::write_i64(out, timestamp_delta);
+        varint::write_i32(out, offset_delta);
+        write_field(out, key);
+        write_field(out, value);
+        varint::write_len(out, headers.len());
+        for header in headers {
+            write_field(out, Some(header.key));
+            write_field(out, header.value);
+        }
+        self.base_timestamp = Some(base);
+        self.max_timestamp = self.max_timestamp.max(timestamp);
+        self.last_offset = Some(offset.get());
+        self.record_count = self.record_count.saturating_add(1);
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        let settings = &self.settings;
+        let has_producer = settings.producer_id != -1;
+        if settings.transactional && !has_producer {
+            return Err(BuildError::NoProducerId);
+        }
+        if has_producer && settings.producer_epoch == -1 {
+            return Err(BuildError::NoProducerEpoch);
+        }
+        if has_producer && settings.base_sequence < 0 && !settings.control {
+            return Err(BuildError::NoSequence);
+        }
+        match settings.delete_horizon {
+            Some(found) if found < 0 => Err(BuildError::Timestamp { found }),
+            _ => Ok(()),
+        }
+    }
+
+    fn header(&self, last_offset: i64) -> BatchHeader {
+        let settings = &self.settings;
+        let delta = last_offset.wrapping_sub(settings.base_offset);
+        BatchHeader {
+            base_offset: I64::new(settings.base_offset),
+            batch_length: I32::new(0),
+            leader_epoch: I32::new(settings.leader_epoch),
+            magic: 2,
+            crc: U32::new(0),
+            attributes: I16::new(settings.attributes()),
+            last_offset_delta: I32::new(i32::try_from(delta).unwrap_or(i32::MAX)),
+            base_timestamp: I64::new(self.base_timestamp.unwrap_or(-1)),
+            max_timestamp: I64::new(settings.append_time.unwrap_or(self.max_timestamp)),
+            producer_id: I64::new(settings.producer_id),
+            producer_epoch: I16::new(settings.producer_epoch),
+            base_sequence: I32::new(settings.base_sequence),
+            record_count: I32::new(self.record_count),
+        }
+    }
+
+    /// The distance from the base offset, if it is in range.
+    fn offset_delta(&self, offset: Offset) -> Result<i32, BuildError> {
+        let base = self.settings.base_offset;
+        let delta = offset.get().checked_sub(base).filter(|delta| *delta >= 0);
+        delta
+            .and_then(|delta| i32::try_from(delta).ok())
+            .ok_or(BuildError::OffsetRange { offset: offset.get(), base })
+    }
+}
+
+/// Where a record stands.
+#[derive(Clone, Copy)]
+struct Place {
+    offset: Offset,
+    timestamp: i64,
+}
+
+impl Place {
+    fn new(offset: Offset, timestamp: Option<Timestamp>) -> Self {
+        Self { offset, timestamp: timestamp.map_or(-1, Timestamp::get) }
+    }
+}
+
+/// The offset after `last`; the range check refuses one that does not fit.
+const fn next(last: i64) -> i64 {
+    last.saturating_add(1)
+}
+
+/// The length field of a batch of `size` bytes.
+fn batch_length(size: usize) -> Result<i32, BuildError> {
+    let too_large = || BuildError::TooLarge { size_bytes: u64::try_from(size).unwrap_or(u64::MAX) };
+    let size = i32::try_from(size).map_err(|_above_31_bits| too_large())?;
+    Ok(size.saturating_sub(12))
+}
+
+fn write_field(out: &mut Vec<u8>, field: Option<&[u8]>) {
+    match field {
+        Some(bytes) => {
+            varint::write_len(out, bytes.len());
+            out.extend_from_slice(bytes);
+        }
+        None => varint::write_i32(out, -1),
+    }
+}

@@ -1,0 +1,6 @@
+//! One binary for all integration tests: links are dear.
+
+mod batch_edits;
+mod builder_rules;
+mod golden_vectors;
+mod hex;
