@@ -119,6 +119,13 @@ pub enum CorruptKind {
         /// The codec that the attributes name.
         codec: Codec,
     },
+    /// Records were asked for without inflating the batch.
+    #[error("the records are compressed with {codec}: inflate the batch first")]
+    #[non_exhaustive]
+    NotInflated {
+        /// The codec that the attributes name.
+        codec: Codec,
+    },
     /// The decompressed payload is larger than the caller allows.
     #[error("the payload inflates to more than {limit} bytes")]
     #[non_exhaustive]
@@ -149,6 +156,9 @@ pub enum CorruptKind {
         /// Bytes that are left.
         have: usize,
     },
+    /// A record ends inside one of its fields.
+    #[error("a record that ends inside a field")]
+    RecordCut,
     /// The fields of a record do not fill its length.
     #[error("a record of {length} bytes whose fields take {used}")]
     #[non_exhaustive]

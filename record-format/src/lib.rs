@@ -29,7 +29,9 @@ pub use codec::Codec;
 pub use crc::{crc32c, crc32c_append};
 pub use entry::{Entries, Entry, LegacyEntry, Prefix};
 pub use error::{CorruptClass, CorruptKind, Corruption};
-pub use record::{Header, Headers, Record, Records, SimpleRecord};
+pub use record::{
+    Header, Headers, Record, RecordKey, RecordKeys, Records, RecordsSummary, SimpleRecord,
+};
 pub use units::{
     LeaderEpoch, Offset, Position, ProducerEpoch, ProducerId, RelativeOffset, Sequence, Timestamp,
 };

@@ -2,43 +2,75 @@
 
 use alloc::vec::Vec;
 
+/// Why a varint could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum VarintError {
+    /// It goes on beyond the bytes or bits of its type.
+    TooLong,
+    /// The bytes end first.
+    Ended,
+}
+
 /// Reads a 32-bit varint: the value and the bytes after it.
 ///
-/// At most five bytes, padded forms included; the fifth holds four bits. `Err(true)` when the
-/// varint is too long, `Err(false)` when the bytes end first.
-pub(crate) fn read_i32(bytes: &[u8]) -> Result<(i32, &[u8]), bool> {
+/// At most five bytes, padded forms included; the fifth holds four bits.
+#[inline]
+pub(crate) fn read_i32(bytes: &[u8]) -> Result<(i32, &[u8]), VarintError> {
+    match bytes {
+        [a, rest @ ..] if *a < 0x80 => Ok((unzigzag32(u32::from(*a)), rest)),
+        [a, b, rest @ ..] if *b < 0x80 => {
+            Ok((unzigzag32(u32::from(*a & 0x7f) | u32::from(*b) << 7), rest))
+        }
+        _ => read_long_i32(bytes),
+    }
+}
+
+/// Reads a 64-bit varint: at most ten bytes, of which the tenth is at most 1.
+#[inline]
+pub(crate) fn read_i64(bytes: &[u8]) -> Result<(i64, &[u8]), VarintError> {
+    match bytes {
+        [a, rest @ ..] if *a < 0x80 => Ok((unzigzag64(u64::from(*a)), rest)),
+        [a, b, rest @ ..] if *b < 0x80 => {
+            Ok((unzigzag64(u64::from(*a & 0x7f) | u64::from(*b) << 7), rest))
+        }
+        _ => read_long_i64(bytes),
+    }
+}
+
+#[inline(never)]
+fn read_long_i32(bytes: &[u8]) -> Result<(i32, &[u8]), VarintError> {
     let mut value = 0_u32;
     let mut rest = bytes;
     for shift in [0_u32, 7, 14, 21, 28] {
-        let (&byte, tail) = rest.split_first().ok_or(false)?;
+        let (&byte, tail) = rest.split_first().ok_or(VarintError::Ended)?;
         rest = tail;
         if shift == 28 && byte > 0x0f {
-            return Err(true);
+            return Err(VarintError::TooLong);
         }
-        value |= u32::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+        value |= u32::from(byte & 0x7f).wrapping_shl(shift);
         if byte < 0x80 {
             return Ok((unzigzag32(value), rest));
         }
     }
-    Err(true)
+    Err(VarintError::TooLong)
 }
 
-/// Reads a 64-bit varint: at most ten bytes, of which the tenth is at most 1.
-pub(crate) fn read_i64(bytes: &[u8]) -> Result<(i64, &[u8]), bool> {
+#[inline(never)]
+fn read_long_i64(bytes: &[u8]) -> Result<(i64, &[u8]), VarintError> {
     let mut value = 0_u64;
     let mut rest = bytes;
     for shift in [0_u32, 7, 14, 21, 28, 35, 42, 49, 56, 63] {
-        let (&byte, tail) = rest.split_first().ok_or(false)?;
+        let (&byte, tail) = rest.split_first().ok_or(VarintError::Ended)?;
         rest = tail;
         if shift == 63 && byte > 1 {
-            return Err(true);
+            return Err(VarintError::TooLong);
         }
-        value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+        value |= u64::from(byte & 0x7f).wrapping_shl(shift);
         if byte < 0x80 {
             return Ok((unzigzag64(value), rest));
         }
     }
-    Err(true)
+    Err(VarintError::TooLong)
 }
 
 /// Appends `value` in its shortest form.

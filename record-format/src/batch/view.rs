@@ -79,17 +79,19 @@ impl<'a> Batch<'a> {
         Err(CorruptKind::Crc { stored, computed }.at(at))
     }
 
-    /// The records of an uncompressed batch, borrowed from the buffer.
+    /// The records of an uncompressed batch, borrowed from the buffer. A batch that counts no
+    /// record has none, whatever its codec.
     ///
     /// # Errors
     ///
-    /// `UnknownCodec`, `RecordCount`, and `Compressed` where the batch is compressed: inflate
+    /// `UnknownCodec`, `RecordCount`, and `NotInflated` where the batch is compressed: inflate
     /// it first, then use [`Records::new`].
     pub fn records(&self) -> Result<Records<'a>, Corruption> {
         let attributes = self.header.attributes();
         match attributes.codec() {
+            _ if self.header.is_empty() => Records::new(self.header, &[], self.payload_position()),
             Some(Codec::None) => Records::new(self.header, self.payload(), self.payload_position()),
-            Some(codec) => Err(CorruptKind::Compressed { codec }.at(self.payload_position())),
+            Some(codec) => Err(CorruptKind::NotInflated { codec }.at(self.payload_position())),
             None => {
                 let at = self.position.saturating_add_len(offset_of!(BatchHeader, attributes));
                 Err(CorruptKind::UnknownCodec { id: attributes.codec_id() }.at(at))

@@ -4,3 +4,5 @@ mod batch_edits;
 mod builder_rules;
 mod golden_vectors;
 mod hex;
+mod record_damage;
+mod record_reading;
