@@ -1,2 +1,37 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+#![warn(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+mod checkpoint;
+mod clean_shutdown;
+mod damage;
+mod durable;
+mod epochs;
+mod error;
+mod meta_properties;
+mod partition_metadata;
+mod producers;
+mod properties;
+mod snapshot;
+mod text;
+mod uuid;
+
+pub use checkpoint::{CheckpointKind, OffsetCheckpoint, TopicPartition};
+pub use clean_shutdown::CleanShutdown;
+pub use damage::{Damage, DamageKind};
+pub use durable::{replace_file, sync_directory};
+pub use epochs::{EpochEntry, encode_epochs, parse_epochs, read_epochs};
+pub use error::{FileAction, FileError};
+pub use meta_properties::{MetaConflict, MetaProperties, MetaVersion};
+pub use partition_metadata::PartitionMetadata;
+pub use producers::{BatchMetadata, BatchWindow, ProducerEntry};
+pub use properties::Properties;
+pub use snapshot::{ProducerSnapshot, SnapshotEntry, encode_snapshot, read_snapshot};
+pub use uuid::Uuid;
