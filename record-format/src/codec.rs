@@ -1,4 +1,16 @@
-//! The codecs of a batch.
+//! The codecs of a batch. Framing: `docs/format/codecs.md`.
+
+pub(crate) mod compress;
+pub(crate) mod decode;
+pub(crate) mod decompress;
+#[cfg(feature = "gzip")]
+mod gzip;
+#[cfg(feature = "lz4")]
+mod lz4;
+#[cfg(feature = "snappy")]
+mod snappy;
+#[cfg(feature = "zstd")]
+mod zstd;
 
 use core::fmt;
 
@@ -20,6 +32,9 @@ pub enum Codec {
 }
 
 impl Codec {
+    /// Every codec, in the order of their numbers.
+    pub const ALL: [Self; 5] = [Self::None, Self::Gzip, Self::Snappy, Self::Lz4, Self::Zstd];
+
     /// The codec with this number, or `None` for 5 and above.
     #[must_use]
     pub const fn from_id(id: u8) -> Option<Self> {
@@ -54,6 +69,42 @@ impl Codec {
             Self::Snappy => "snappy",
             Self::Lz4 => "lz4",
             Self::Zstd => "zstd",
+        }
+    }
+
+    /// Whether this build can read and write the codec: its feature is on.
+    #[must_use]
+    pub const fn is_enabled(self) -> bool {
+        match self {
+            Self::None => true,
+            Self::Gzip => cfg!(feature = "gzip"),
+            Self::Snappy => cfg!(feature = "snappy"),
+            Self::Lz4 => cfg!(feature = "lz4"),
+            Self::Zstd => cfg!(feature = "zstd"),
+        }
+    }
+
+    /// The level that Kafka uses where none is set: `compression.gzip.level` -1 (which is 6),
+    /// `compression.lz4.level` 9, `compression.zstd.level` 3. `None` for codecs without levels.
+    #[must_use]
+    pub const fn default_level(self) -> Option<i32> {
+        match self {
+            Self::None | Self::Snappy => None,
+            Self::Gzip => Some(-1),
+            Self::Lz4 => Some(9),
+            Self::Zstd => Some(3),
+        }
+    }
+
+    /// Whether Kafka takes `level` for this codec: gzip -1 or 1 to 9, lz4 1 to 17, zstd
+    /// -131072 to 22. False for codecs without levels.
+    #[must_use]
+    pub const fn accepts_level(self, level: i32) -> bool {
+        match self {
+            Self::None | Self::Snappy => false,
+            Self::Gzip => level == -1 || (level >= 1 && level <= 9),
+            Self::Lz4 => level >= 1 && level <= 17,
+            Self::Zstd => level >= -131_072 && level <= 22,
         }
     }
 }

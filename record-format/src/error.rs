@@ -133,6 +133,15 @@ pub enum CorruptKind {
         /// The caller's limit in bytes.
         limit: usize,
     },
+    /// A record of a compressed batch is longer than the caller allows.
+    #[error("a record of {length} bytes is above the limit of {max}")]
+    #[non_exhaustive]
+    RecordTooLarge {
+        /// The length as stored.
+        length: usize,
+        /// The caller's limit in bytes.
+        max: usize,
+    },
     /// The record count is negative, or above what the payload can hold.
     #[error("record count {found} cannot be")]
     #[non_exhaustive]

@@ -26,6 +26,9 @@ pub use batch::{
     TimestampType,
 };
 pub use codec::Codec;
+pub use codec::compress::{CompressError, Compressor, compress};
+pub use codec::decode::Decoder;
+pub use codec::decompress::{Decompressor, decompress};
 pub use crc::{crc32c, crc32c_append};
 pub use entry::{Entries, Entry, LegacyEntry, Prefix};
 pub use error::{CorruptClass, CorruptKind, Corruption};

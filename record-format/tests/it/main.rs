@@ -2,6 +2,8 @@
 
 mod batch_edits;
 mod builder_rules;
+#[cfg(feature = "codecs")]
+mod codec_golden;
 mod golden_vectors;
 mod hex;
 mod record_damage;

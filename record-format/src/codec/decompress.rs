@@ -1,0 +1,254 @@
+//! Decompresses whole payloads, below a ceiling.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::decode::{Decoder, Fault, Rules, Source};
+#[cfg(feature = "zstd")]
+use super::zstd;
+use crate::{Batch, Codec, CorruptKind, Corruption, Position, Records};
+
+/// Decompresses payloads, and keeps the state of its codecs from one to the next.
+///
+/// A fresh one is free; state comes with the first payload of a codec and is dear for zstd
+/// (about 160 KiB) and gzip (about 50 KiB), so keep one per thread where many batches are read.
+///
+/// # Examples
+///
+/// ```
+/// # #[cfg(feature = "lz4")] {
+/// use alluvium_record_format::{Codec, CorruptKind, Decompressor, compress};
+///
+/// let mut payload = Vec::new();
+/// compress(Codec::Lz4, None, &[b'a'; 1000], &mut payload)?;
+///
+/// let mut decompressor = Decompressor::new();
+/// let mut out = Vec::new();
+/// decompressor.decompress(Codec::Lz4, &payload, 1000, &mut out)?;
+/// assert_eq!(out, [b'a'; 1000]);
+///
+/// let bomb = decompressor.decompress(Codec::Lz4, &payload, 999, &mut out).unwrap_err();
+/// assert!(matches!(bomb, CorruptKind::OutputLimit { limit: 999, .. }));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Default)]
+pub struct Decompressor {
+    contexts: Contexts,
+}
+
+impl Decompressor {
+    /// One without any state yet: allocates nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Decompresses the whole of `input` into `out`, whose old contents are dropped.
+    ///
+    /// `limit` is a hard ceiling in bytes: a stream of exactly so many is read, one byte more is
+    /// an error. Memory is bounded by `limit` plus one codec block whatever the stream claims,
+    /// and grows with the bytes that arrive. On an error `out` is empty.
+    ///
+    /// [`Codec::None`] copies; use the input instead.
+    ///
+    /// # Errors
+    ///
+    /// `Compressed` where the stream breaks the rules of its codec, `OutputLimit` above `limit`,
+    /// `CodecDisabled` without the codec's feature.
+    pub fn decompress(
+        &mut self,
+        codec: Codec,
+        input: &[u8],
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), CorruptKind> {
+        self.decompress_by(Rules::Current, codec, input, limit, out)
+    }
+
+    /// As [`decompress`](Self::decompress), for messages of magic 0: the header checksum of an
+    /// lz4 frame is not looked at.
+    #[expect(dead_code, reason = "the reader of legacy message sets comes in the next commits")]
+    pub(crate) fn decompress_magic0(
+        &mut self,
+        codec: Codec,
+        input: &[u8],
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), CorruptKind> {
+        self.decompress_by(Rules::Magic0, codec, input, limit, out)
+    }
+
+    fn decompress_by(
+        &mut self,
+        rules: Rules,
+        codec: Codec,
+        input: &[u8],
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), CorruptKind> {
+        out.clear();
+        self.contexts.inflate(rules, codec, input, limit, out).map_err(|fault| {
+            out.clear();
+            fault.kind(codec, limit)
+        })
+    }
+
+    /// Begins to read `input` piece by piece.
+    ///
+    /// # Errors
+    ///
+    /// `Compressed` where the stream's header is bad, `CodecDisabled` without the codec's
+    /// feature.
+    pub fn decoder<'s>(
+        &'s mut self,
+        codec: Codec,
+        input: &'s [u8],
+    ) -> Result<Decoder<'s>, CorruptKind> {
+        Decoder::open(&mut self.contexts, codec, input, Rules::Current)
+    }
+
+    /// The records of `batch`, whatever its codec.
+    ///
+    /// An uncompressed batch is not copied and `limit` does not apply: its records borrow from
+    /// the batch's own buffer. A compressed one is decompressed into `buffer`, at most `limit`
+    /// bytes. A batch without records is not decompressed at all.
+    ///
+    /// # Errors
+    ///
+    /// As [`decompress`](Self::decompress), and `UnknownCodec`, `RecordCount`.
+    pub fn inflate<'b>(
+        &mut self,
+        batch: &Batch<'b>,
+        limit: usize,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<Records<'b>, Corruption> {
+        let (header, at) = (batch.header(), batch.payload_position());
+        if header.record_count() == 0 {
+            return Records::new(header, &[], at);
+        }
+        let codec = codec_of(batch)?;
+        if codec == Codec::None {
+            return Records::new(header, batch.payload(), at);
+        }
+        if let Some(found) = Some(header.record_count()).filter(|count| *count < 0) {
+            return Err(CorruptKind::RecordCount { found }.at(at));
+        }
+        self.decompress(codec, batch.payload(), limit, buffer).map_err(|kind| kind.at(at))?;
+        Records::new(header, buffer, at)
+    }
+}
+
+impl fmt::Debug for Decompressor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decompressor").finish_non_exhaustive()
+    }
+}
+
+impl<'a> Batch<'a> {
+    /// The records of the batch, whatever its codec: decompressed into `buffer`, at most `limit`
+    /// bytes, or borrowed from the batch where it is not compressed.
+    ///
+    /// Makes the codec's state anew: [`Decompressor::inflate`] keeps it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Decompressor::inflate`].
+    pub fn inflate<'b>(
+        &self,
+        limit: usize,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<Records<'b>, Corruption>
+    where
+        'a: 'b,
+    {
+        Decompressor::new().inflate(self, limit, buffer)
+    }
+}
+
+/// Decompresses the whole of `input` into `out`, at most `limit` bytes.
+///
+/// Makes the codec's state anew: [`Decompressor::decompress`] keeps it.
+///
+/// # Errors
+///
+/// As [`Decompressor::decompress`].
+pub fn decompress(
+    codec: Codec,
+    input: &[u8],
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), CorruptKind> {
+    Decompressor::new().decompress(codec, input, limit, out)
+}
+
+/// The codec of a batch, or `UnknownCodec` at its attributes.
+pub(crate) fn codec_of(batch: &Batch<'_>) -> Result<Codec, Corruption> {
+    let attributes = batch.header().attributes();
+    attributes.codec().ok_or_else(|| {
+        let at: Position = batch.position().saturating_add_len(ATTRIBUTES_AT);
+        CorruptKind::UnknownCodec { id: attributes.codec_id() }.at(at)
+    })
+}
+
+/// Byte of the attributes in a batch.
+const ATTRIBUTES_AT: usize = 21;
+
+/// The state of the codecs, made at first use.
+#[derive(Default)]
+pub(crate) struct Contexts {
+    #[cfg(feature = "gzip")]
+    gzip: Option<flate2::Decompress>,
+    #[cfg(feature = "lz4")]
+    block: Vec<u8>,
+    #[cfg(feature = "zstd")]
+    zstd: Option<zstd::Context>,
+}
+
+impl Contexts {
+    #[cfg(feature = "gzip")]
+    pub(crate) fn gzip(&mut self) -> &mut flate2::Decompress {
+        self.gzip.get_or_insert_with(|| flate2::Decompress::new(false))
+    }
+
+    /// Where blocks of lz4 are decoded: zeroed once, not for every block.
+    #[cfg(feature = "lz4")]
+    pub(crate) fn block(&mut self) -> &mut Vec<u8> {
+        &mut self.block
+    }
+
+    #[cfg(feature = "zstd")]
+    pub(crate) fn zstd(&mut self) -> Result<&mut zstd::Context, Fault> {
+        if self.zstd.is_none() {
+            self.zstd = Some(zstd::Context::new()?);
+        }
+        self.zstd.as_mut().ok_or(Fault::Broken)
+    }
+
+    fn inflate(
+        &mut self,
+        rules: Rules,
+        codec: Codec,
+        input: &[u8],
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        #[cfg(feature = "zstd")]
+        if codec == Codec::Zstd {
+            return self.zstd()?.decompress(input, limit, out);
+        }
+        let mut source = Source::open(self, codec, input, rules)?;
+        // Most payloads inflate less than this, so that one piece holds them.
+        out.reserve(input.len().saturating_mul(4).min(limit));
+        loop {
+            let room = limit.saturating_sub(out.len());
+            let added = source.pull(out, room)?;
+            if added == 0 {
+                return Ok(());
+            }
+            if added > room {
+                return Err(Fault::TooLong);
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! zstd frames: `docs/format/codecs.md#zstd`.
+
+mod frames;
+mod writer;
+
+use alloc::vec::Vec;
+
+use zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode;
+use zstd::zstd_safe::{DCtx, InBuffer, OutBuffer, ResetDirective, is_error_kind};
+
+pub(super) use self::writer::Writer;
+use super::decode::{Fault, PIECE, reserve};
+
+/// A decompressor's state.
+pub(crate) struct Context(DCtx<'static>);
+
+impl Context {
+    pub(super) fn new() -> Result<Self, Fault> {
+        DCtx::try_create().map(Self).ok_or(Fault::Broken)
+    }
+
+    /// Decompresses all frames of `input` into `out` in one go: without a window of its own, and
+    /// without the copy from there.
+    ///
+    /// The first try has room for most payloads. Another follows with eight times as much, up to
+    /// what the block headers allow, so that no claim alone makes a large allocation.
+    pub(super) fn decompress(
+        &mut self,
+        input: &[u8],
+        limit: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
+        let most = frames::bound(input).ok_or(Fault::Broken)?.min(limit);
+        let mut room = input.len().saturating_mul(8).max(FIRST_TRY).max(out.capacity()).min(most);
+        loop {
+            out.clear();
+            reserve(out, room, 0);
+            match self.0.decompress(out, input) {
+                Ok(len) if len > limit => return Err(Fault::TooLong),
+                Ok(_len) => return Ok(()),
+                Err(code) if !is_error_kind(code, TOO_SMALL) => return Err(Fault::Broken),
+                Err(_too_small) if room < most => room = room.saturating_mul(8).min(most),
+                Err(_too_small) if most == limit => return Err(Fault::TooLong),
+                Err(_too_small) => return Err(Fault::Broken),
+            }
+        }
+    }
+}
+
+/// Reads the frames of one payload piece by piece.
+pub(crate) struct Reader<'s> {
+    context: &'s mut DCtx<'static>,
+    rest: &'s [u8],
+    between_frames: bool,
+}
+
+impl<'s> Reader<'s> {
+    pub(super) fn open(context: &'s mut Context, input: &'s [u8]) -> Result<Self, Fault> {
+        context.0.reset(ResetDirective::SessionOnly).map_err(|_code| Fault::Broken)?;
+        Ok(Self { context: &mut context.0, rest: input, between_frames: true })
+    }
+
+    pub(super) fn pull(&mut self, out: &mut Vec<u8>, room: usize) -> Result<usize, Fault> {
+        loop {
+            if self.rest.is_empty() && self.between_frames {
+                return Ok(0);
+            }
+            reserve(out, 1, room.max(PIECE));
+            let start = out.len();
+            let mut from = InBuffer::around(self.rest);
+            let hint = self
+                .context
+                .decompress_stream(&mut OutBuffer::around_pos(out, start), &mut from)
+                .map_err(|_code| Fault::Broken)?;
+            let taken = from.pos();
+            self.rest = self.rest.get(taken..).unwrap_or_default();
+            self.between_frames = hint == 0;
+            let added = out.len().saturating_sub(start);
+            if added > 0 {
+                return Ok(added);
+            }
+            if hint != 0 && self.rest.is_empty() {
+                return Err(Fault::Broken);
+            }
+        }
+    }
+}
+
+const TOO_SMALL: ZSTD_ErrorCode = ZSTD_ErrorCode::ZSTD_error_dstSize_tooSmall;
+
+/// Room for the first try at a payload, at least.
+const FIRST_TRY: usize = 64 << 10;
