@@ -241,6 +241,30 @@ impl CorruptKind {
         }
     }
 
+    /// A structure of `need` bytes of which only `have` are there.
+    #[must_use]
+    pub const fn truncated(need: usize, have: usize) -> Self {
+        Self::Truncated { need, have }
+    }
+
+    /// An index file of `found` bytes whose entries take `entry_bytes` each.
+    #[must_use]
+    pub const fn index_length(found: u64, entry_bytes: usize) -> Self {
+        Self::IndexLength { found, entry_bytes }
+    }
+
+    /// An index entry of `found`, which may not be below `bound`.
+    #[must_use]
+    pub const fn index_order(found: i64, bound: i64) -> Self {
+        Self::IndexOrder { found, bound }
+    }
+
+    /// A transaction index entry of the unknown version `found`.
+    #[must_use]
+    pub const fn index_version(found: i16) -> Self {
+        Self::IndexVersion { found }
+    }
+
     /// This damage at a byte.
     #[must_use]
     pub const fn at(self, position: Position) -> Corruption {
