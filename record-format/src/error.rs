@@ -265,6 +265,12 @@ impl CorruptKind {
         Self::IndexVersion { found }
     }
 
+    /// A magic byte of `found`, where it cannot be.
+    #[must_use]
+    pub const fn magic(found: i8) -> Self {
+        Self::Magic { found }
+    }
+
     /// This damage at a byte.
     #[must_use]
     pub const fn at(self, position: Position) -> Corruption {
