@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::fmt::Tool;
 use crate::stage::Stages;
-use crate::{docs, features, flags, house, layers, lint, workspace};
+use crate::{conformance, docs, features, flags, house, layers, lint, oracle, workspace};
 
 /// Runs the stages that the flags ask for, all of them, and prints a table.
 ///
@@ -16,6 +16,11 @@ pub(crate) fn run(flags: &flags::Ci) -> Result<()> {
     form(&mut stages, flags.full);
     if !flags.quick {
         build_and_test(&mut stages);
+    }
+    if flags.full {
+        stages.run("oracle", "cargo xtask oracle", || oracle::run(2));
+    } else {
+        stages.skip("oracle", "needs a real Kafka: cargo xtask ci --full");
     }
     stages.finish()
 }
@@ -42,5 +47,6 @@ fn build_and_test(stages: &mut Stages) {
     let repeat = workspace::shown(&test);
     stages.run("test", &repeat, || workspace::run(&mut test));
     stages.run("features", "cargo xtask features", features::run);
+    stages.run("conformance", "cargo xtask conformance", || conformance::run(&[]));
     stages.run("docs", "cargo xtask docs", docs::run);
 }

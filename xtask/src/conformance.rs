@@ -15,10 +15,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use self::binary::Alluvium;
+pub(crate) use self::binary::Alluvium;
+use crate::golden;
 use crate::tally::Tally;
 
-/// Checks every folder.
+/// Checks every folder; with none, the repository's own sets.
 ///
 /// # Errors
 ///
@@ -26,16 +27,22 @@ use crate::tally::Tally;
 pub(crate) fn run(dirs: &[PathBuf]) -> Result<()> {
     let alluvium = Alluvium::build()?;
     let mut tally = Tally::default();
-    for dir in dirs {
+    let own = if dirs.is_empty() { golden::unpacked()? } else { Vec::new() };
+    for dir in dirs.iter().chain(&own) {
         let dir = dir.canonicalize().with_context(|| format!("cannot open {}", dir.display()))?;
         check(&alluvium, &dir, &mut tally)?;
     }
     tally.finish()
 }
 
-fn check(alluvium: &Alluvium, dir: &Path, tally: &mut Tally) -> Result<()> {
+/// Checks one folder.
+///
+/// # Errors
+///
+/// When it holds nothing to check, or cannot be read.
+pub(crate) fn check(alluvium: &Alluvium, dir: &Path, tally: &mut Tally) -> Result<()> {
     let has = |name: &str| dir.join(name).is_dir();
-    let before = tally.passed();
+    let before = tally.checks();
     if has("clean") {
         if has("dump") {
             dump::check(alluvium, dir, tally)?;
@@ -50,24 +57,8 @@ fn check(alluvium: &Alluvium, dir: &Path, tally: &mut Tally) -> Result<()> {
         tally.skip("recovery of unclean/", "the program has no `recover` yet");
     }
     legacy::check(alluvium, dir, tally)?;
-    if tally.passed() == before && !has("clean") {
+    if tally.checks() == before {
         bail!("{} holds nothing that can be checked", dir.display());
     }
     Ok(())
-}
-
-/// The entries of a folder, in order of name.
-fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
-    let read = std::fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))?;
-    let mut paths = Vec::new();
-    for entry in read {
-        paths.push(entry.with_context(|| format!("cannot list {}", dir.display()))?.path());
-    }
-    paths.sort();
-    Ok(paths)
-}
-
-/// The last part of a path as text.
-fn name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -28,9 +28,17 @@ xflags::xflags! {
         cmd house {}
         /// Builds every feature of every crate alone, and record-format without `std`.
         cmd features {}
+        /// Remakes the repository's own fixtures with a real Kafka.
+        cmd golden {}
+        /// Compares with a live Kafka: a fresh disk, and every mode of the dump tool.
+        cmd oracle {
+            /// What the fresh disk is made of; default 2.
+            optional --seed seed: u64
+        }
         /// Compares what we say of disks that Kafka wrote with what Kafka said of them.
         cmd conformance {
-            /// Folders with `clean/`, `dump/`, `view/` and so on, or with logs of old formats.
+            /// Folders with `clean/`, `dump/`, `view/` and so on, or with logs of old formats;
+            /// none: the repository's own.
             repeated dirs: PathBuf
         }
     }

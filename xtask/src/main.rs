@@ -10,9 +10,12 @@ mod docs;
 mod features;
 mod flags;
 mod fmt;
+mod golden;
 mod house;
+mod kafka;
 mod layers;
 mod lint;
+mod oracle;
 mod stage;
 mod tally;
 mod workspace;
@@ -38,6 +41,8 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::Layers(_) => layers::run(),
         Cmd::House(_) => house::run(),
         Cmd::Features(_) => features::run(),
+        Cmd::Golden(_) => golden::run(),
+        Cmd::Oracle(oracle) => oracle::run(oracle.seed.unwrap_or(2)),
         Cmd::Conformance(conformance) => conformance::run(&conformance.dirs),
     }
 }

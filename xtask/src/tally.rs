@@ -28,9 +28,9 @@ impl Tally {
         println!("skipped {name}: {reason}");
     }
 
-    /// How many checks passed so far.
-    pub(crate) const fn passed(&self) -> usize {
-        self.passed
+    /// How many checks were made so far, whatever came of them.
+    pub(crate) const fn checks(&self) -> usize {
+        self.passed + self.failed
     }
 
     /// Prints `N passed, M failed`.

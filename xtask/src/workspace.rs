@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -94,6 +95,38 @@ pub(crate) fn files() -> Result<Vec<PathBuf>> {
     let out = String::from_utf8(output(&mut git)?).context("a file name is not UTF-8")?;
     let listed = out.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from);
     Ok(listed.filter(|path| root().join(path).is_file()).collect())
+}
+
+/// The entries of a folder, in order of name.
+///
+/// # Errors
+///
+/// When it cannot be read.
+pub(crate) fn entries(dir: &Path) -> Result<Vec<PathBuf>> {
+    let read = fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))?;
+    let mut paths = Vec::new();
+    for entry in read {
+        paths.push(entry.with_context(|| format!("cannot list {}", dir.display()))?.path());
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// Makes a folder, or empties the one that is there.
+///
+/// # Errors
+///
+/// When that is refused.
+pub(crate) fn empty_dir(dir: &Path) -> Result<()> {
+    if dir.exists() {
+        fs::remove_dir_all(dir).with_context(|| format!("cannot remove {}", dir.display()))?;
+    }
+    fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))
+}
+
+/// The last part of a path as text.
+pub(crate) fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// What `cargo metadata` says of our own crates.

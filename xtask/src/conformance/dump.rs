@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow};
 
 use super::binary::Alluvium;
-use super::{entries, name};
 use crate::tally::{Tally, same_text};
+use crate::workspace::{entries, name};
 
 /// Compares every file of `clean/` that has a text in `dump/`, and demands that every text has
 /// its file.

@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::binary::Alluvium;
-use super::{entries, name};
 use crate::tally::{Tally, same_text};
+use crate::workspace::{entries, name};
 
 const SUFFIX: &str = ".dump.txt";
 

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
 use super::binary::Alluvium;
-use super::{entries, name};
 use crate::tally::Tally;
+use crate::workspace::{entries, name};
 
 /// One answer: the first record at or after `timestamp`, or none.
 #[derive(Debug, Deserialize, PartialEq)]

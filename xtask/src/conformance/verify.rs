@@ -5,8 +5,8 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use super::binary::Alluvium;
-use super::name;
 use crate::tally::Tally;
+use crate::workspace::name;
 
 /// Runs `verify` over the whole log directory.
 pub(super) fn check(alluvium: &Alluvium, disk: &Path, tally: &mut Tally) {
