@@ -27,7 +27,9 @@ pub use checkpoint::{CheckpointKind, OffsetCheckpoint, TopicPartition};
 pub use clean_shutdown::CleanShutdown;
 pub use damage::{Damage, DamageKind};
 pub use durable::{replace_file, sync_directory};
-pub use epochs::{EpochEntry, encode_epochs, parse_epochs, read_epochs};
+pub use epochs::{
+    EpochEntry, LeaderEpochCache, PendingEpochs, encode_epochs, parse_epochs, read_epochs,
+};
 pub use error::{FileAction, FileError};
 pub use meta_properties::{MetaConflict, MetaProperties, MetaVersion};
 pub use partition_metadata::PartitionMetadata;

@@ -43,7 +43,8 @@ pub struct MetaProperties {
     pub node_id: Option<i32>,
     /// The id of the directory, from Kafka 3.7 on.
     pub directory_id: Option<Uuid>,
-    other: Properties,
+    /// Further keys of the file.
+    pub other: Properties,
 }
 
 impl MetaProperties {

@@ -2,5 +2,6 @@
 
 mod checkpoint_files;
 mod golden_files;
+mod leader_epochs;
 mod prop_files;
 mod small_files;
