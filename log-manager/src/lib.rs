@@ -1,8 +1,18 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod append;
+mod background;
+mod clock;
 mod config;
+mod error_code;
 
+pub use append::{
+    AppendOrigin, InvalidBatch, InvalidRecord, LeaderAppend, Prepared, RecordError, ValidationError,
+};
+pub use background::{Background, Inline, Scheduler, Task, TaskQueue};
+pub use clock::{Clock, ManualClock, SystemClock};
 pub use config::{
     CleanupPolicy, CompressionType, ConfigError, Expected, LogConfig, LogConfigBuilder,
 };
+pub use error_code::ErrorCode;

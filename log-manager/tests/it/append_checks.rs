@@ -1,0 +1,260 @@
+//! What a leader refuses before a byte reaches the file, and what it writes.
+
+use alluvium_log_manager::{
+    AppendOrigin, CleanupPolicy, CompressionType, ErrorCode, InvalidBatch, InvalidRecord,
+    LeaderAppend, LogConfig, Prepared, ValidationError,
+};
+use alluvium_record_format::{
+    Batch, BatchSettings, Codec, LeaderEpoch, Offset, Position, ProducerEpoch, ProducerId,
+    Timestamp, TimestampType,
+};
+
+use crate::batches::{HEX_A, NOW, batch, batch_with, hex, patched};
+
+const LAST_OFFSET_DELTA: usize = 23;
+const RECORD_COUNT: usize = 57;
+
+fn append() -> LeaderAppend {
+    LeaderAppend::new(LeaderEpoch::new(4), NOW)
+}
+
+/// Checks and assigns offset 100: the batch as it would be written.
+fn written_by(config: &LogConfig, append: LeaderAppend, mut sent: Vec<u8>) -> Vec<u8> {
+    let mut prepared = Prepared::check(&mut sent, config, append).unwrap().unwrap();
+    prepared.assign(Offset::new(100)).unwrap().bytes().to_vec()
+}
+
+fn written(sent: Vec<u8>) -> Vec<u8> {
+    written_by(&LogConfig::default(), append(), sent)
+}
+
+fn refused_by(config: &LogConfig, mut sent: Vec<u8>) -> ValidationError {
+    Prepared::check(&mut sent, config, append()).unwrap_err()
+}
+
+fn refused(sent: Vec<u8>) -> ValidationError {
+    refused_by(&LogConfig::default(), sent)
+}
+
+fn refused_batch(sent: Vec<u8>) -> InvalidBatch {
+    match refused(sent) {
+        ValidationError::Batch { reason, .. } => reason,
+        other => panic!("another refusal: {other:?}"),
+    }
+}
+
+fn keyed() -> Vec<u8> {
+    batch(&[(Some(b"a"), NOW.get()), (Some(b"b"), NOW.get() - 1)])
+}
+
+#[test]
+fn a_leader_sets_offsets_and_epoch_and_nothing_else() {
+    let sent = keyed();
+    let stored = written(sent.clone());
+    let header = *Batch::parse(&stored, Position::new(0)).unwrap().header();
+    assert_eq!(header.base_offset(), Offset::new(100));
+    assert_eq!(header.last_offset(), Offset::new(101));
+    assert_eq!(header.leader_epoch(), Some(LeaderEpoch::new(4)));
+    assert_eq!(sent[16..], stored[16..]);
+}
+
+/// FR-029.
+#[test]
+fn a_count_that_differs_from_the_offsets_is_refused() {
+    for (at, bytes) in [(RECORD_COUNT, 3_i32), (LAST_OFFSET_DELTA, 5)] {
+        let reason = refused_batch(patched(keyed(), at, &bytes.to_be_bytes()));
+        assert!(matches!(reason, InvalidBatch::Count { .. }), "{reason}");
+    }
+}
+
+/// FR-029.
+#[test]
+fn a_batch_without_records_is_refused() {
+    let reason = refused_batch(patched(keyed(), RECORD_COUNT, &[0; 4]));
+    assert!(matches!(reason, InvalidBatch::Count { count: 0, .. }), "{reason}");
+}
+
+/// FR-029.
+#[test]
+fn a_control_batch_is_refused_from_a_client_and_taken_from_a_coordinator() {
+    let control = patched(keyed(), 21, &0x20_i16.to_be_bytes());
+    assert!(matches!(refused_batch(control.clone()), InvalidBatch::ClientControl));
+    let coordinator = append().origin(AppendOrigin::Coordinator);
+    let stored = written_by(&LogConfig::default(), coordinator, control);
+    assert!(Batch::parse(&stored, Position::new(0)).unwrap().header().attributes().is_control());
+}
+
+/// FR-029.
+#[test]
+fn a_producer_without_a_sequence_is_refused() {
+    let settings = BatchSettings::new(Offset::new(0)).producer(
+        ProducerId::new(9),
+        ProducerEpoch::new(0),
+        Some(alluvium_record_format::Sequence::new(5)),
+    );
+    let first_ever = batch_with(settings, &[(None, NOW.get())]);
+    written(first_ever.clone());
+    let reason = refused_batch(patched(first_ever, 53, &(-1_i32).to_be_bytes()));
+    assert!(matches!(reason, InvalidBatch::NoSequence { found: -1, .. }), "{reason}");
+}
+
+/// FR-029.
+#[test]
+fn two_batches_in_one_append_are_refused() {
+    let sent = [keyed(), keyed()].concat();
+    assert!(matches!(refused_batch(sent), InvalidBatch::MoreThanOne));
+}
+
+/// FR-029.
+#[test]
+fn a_base_offset_other_than_0_is_refused() {
+    let reason = refused_batch(patched(keyed(), 0, &7_i64.to_be_bytes()));
+    assert!(matches!(reason, InvalidBatch::BaseOffset { found: 7, .. }), "{reason}");
+}
+
+/// FR-029.
+#[test]
+fn every_record_without_a_key_is_named_on_a_compacted_topic() {
+    for policy in [CleanupPolicy::COMPACT, CleanupPolicy::COMPACT_AND_DELETE] {
+        let config = LogConfig::builder().cleanup_policy(policy).build().unwrap();
+        let records = [(None, NOW.get()), (Some(&b"k"[..]), NOW.get()), (None, NOW.get())];
+        let error = refused_by(&config, batch(&records));
+        assert_eq!(error.code(), ErrorCode::InvalidRecord);
+        let ValidationError::Records { records, .. } = error else { panic!("{error:?}") };
+        assert_eq!(records.iter().map(|record| record.index).collect::<Vec<_>>(), [0, 2]);
+        assert!(records.iter().all(|record| record.reason == InvalidRecord::NoKey));
+    }
+}
+
+/// FR-029.
+#[test]
+fn a_time_two_hours_ahead_is_refused_and_one_hour_is_not() {
+    const HOUR: i64 = 3_600_000;
+    written(batch(&[(None, NOW.get() + HOUR)]));
+    for ahead in [HOUR + 1, 2 * HOUR] {
+        let error = refused(batch(&[(None, NOW.get() + ahead)]));
+        assert_eq!(error.code(), ErrorCode::InvalidTimestamp);
+        assert!(matches!(error, ValidationError::Records { .. }), "{error:?}");
+    }
+}
+
+/// FR-029: accepted, as Kafka does.
+#[test]
+fn a_time_of_minus_2_is_taken() {
+    let mut sent = batch(&[(None, 0)]);
+    sent = patched(sent, 27, &(-2_i64).to_be_bytes());
+    written(sent);
+}
+
+/// FR-029.
+#[test]
+fn a_wrong_checksum_is_refused() {
+    let mut sent = keyed();
+    sent[17] ^= 1;
+    let error = refused(sent);
+    assert_eq!(error.code(), ErrorCode::CorruptMessage);
+    assert!(matches!(error, ValidationError::Corrupt { .. }), "{error:?}");
+}
+
+#[test]
+fn a_batch_of_exactly_the_limit_is_taken_and_one_more_byte_is_not() {
+    let size = u32::try_from(keyed().len()).unwrap();
+    let limit = |max| LogConfig::builder().max_message_bytes(max).build().unwrap();
+    written_by(&limit(size), append(), keyed());
+    let error = refused_by(&limit(size - 1), keyed());
+    assert_eq!(error.code(), ErrorCode::MessageTooLarge);
+}
+
+#[test]
+fn a_batch_that_the_buffer_cuts_off_is_left_out() {
+    for len in 0..keyed().len() {
+        let mut cut = keyed()[..len].to_vec();
+        let prepared = Prepared::check(&mut cut, &LogConfig::default(), append()).unwrap();
+        assert!(prepared.is_none(), "{len}");
+    }
+    let mut more = keyed();
+    let whole = more.len();
+    more.extend_from_slice(&keyed()[..40]);
+    assert_eq!(written(more).len(), whole);
+}
+
+/// FR-022: the first batch has the append-time bit, which a producer may not set where the
+/// topic keeps it; on a topic of create times its own time counts.
+#[test]
+fn the_leader_recomputes_the_largest_time_from_the_records() {
+    let max_missing = hex("00000000000000000000003a000000000277e482af00000000000000000000000003e8\
+        ffffffffffffffffffffffffffffffffffffffffffff0000000110000000026b027600");
+    let stored = written(max_missing);
+    let stored = Batch::parse(&stored, Position::new(0)).unwrap();
+    stored.verify_crc().unwrap();
+    assert_eq!(stored.header().max_timestamp(), Some(Timestamp::new(1000)));
+
+    let none = hex("00000000000000000000003a0000000002461639eb000000000000ffffffffffffffff\
+        ffffffffffffffffffffffffffffffffffffffffffff0000000110000000026b027600");
+    let stored = written(none);
+    assert_eq!(Batch::parse(&stored, Position::new(0)).unwrap().header().max_timestamp(), None);
+
+    let append_time = hex("00000000000000000000003a0000000002fcfbdb48000800000000000000000000\
+        03e80000000000001388ffffffffffffffffffffffffffff0000000110000e00026b027600");
+    let stored = written(append_time.clone());
+    let stored = Batch::parse(&stored, Position::new(0)).unwrap();
+    stored.verify_crc().unwrap();
+    assert_eq!(stored.header().attributes().timestamp_type(), TimestampType::CreateTime);
+    assert_eq!(stored.header().max_timestamp(), Some(Timestamp::new(5000)));
+
+    let topic = LogConfig::builder().message_timestamp_type(TimestampType::LogAppendTime);
+    let error = refused_by(&topic.build().unwrap(), append_time);
+    assert_eq!(error.code(), ErrorCode::InvalidTimestamp);
+}
+
+#[test]
+fn append_time_replaces_every_records_time() {
+    let topic = LogConfig::builder().message_timestamp_type(TimestampType::LogAppendTime);
+    let mut sent = hex(HEX_A);
+    let mut prepared =
+        Prepared::check(&mut sent, &topic.build().unwrap(), append()).unwrap().unwrap();
+    assert_eq!(prepared.append_time(), Some(NOW));
+    assert_eq!(prepared.max_timestamp(), Some(NOW));
+    let stored = prepared.assign(Offset::new(7)).unwrap();
+    stored.verify_crc().unwrap();
+    let record = stored.records().unwrap().next().unwrap().unwrap();
+    assert_eq!((record.offset(), record.timestamp()), (Offset::new(7), Some(NOW)));
+}
+
+/// FR-027: the last one as Kafka does; the others are refused here although Kafka takes them
+/// when they are not compressed.
+#[test]
+fn inner_offsets_that_are_not_dense_are_refused() {
+    let below = "00000000000000000000003a00000000029e5a0a9000000000000000000000000003e80000000000\
+        0003e8ffffffffffffffffffffffffffff0000000110000001026b027600";
+    let beyond = "00000000000000000000003a0000000002cae0d95500000000000000000000000003e8000000000\
+        00003e8ffffffffffffffffffffffffffff000000011000000a026b027600";
+    let descending = "0000000000000000000000430000000002ddd1a41500000000000100000000000003e800000\
+        000000003e8ffffffffffffffffffffffffffff0000000210000002026b02760010000000026b027700";
+    for sent in [below, beyond, descending] {
+        let reason = refused_batch(hex(sent));
+        assert!(matches!(reason, InvalidBatch::InnerOffset { index: 0, .. }), "{reason}");
+    }
+    let span = "00000000000000000000003a0000000002c6ff579d0000ffffffff00000000000003e8000000000000\
+        03e8ffffffffffffffffffffffffffff0000000110000000026b027600";
+    assert!(matches!(refused_batch(hex(span)), InvalidBatch::Count { span: 0, .. }));
+}
+
+#[test]
+fn a_record_that_does_not_fill_its_length_is_refused() {
+    let mut sent = hex(HEX_A);
+    *sent.last_mut().unwrap() = 2; // one header, which is not there
+    let error = refused(patched(sent, 0, &[0]));
+    assert!(matches!(error, ValidationError::Unreadable { .. }), "{error:?}");
+    assert_eq!(error.code(), ErrorCode::InvalidRecord);
+}
+
+#[test]
+fn a_control_batch_is_not_compressed() {
+    let topic = LogConfig::builder().compression_type(CompressionType::Codec(Codec::Zstd));
+    let coordinator = append().origin(AppendOrigin::Coordinator);
+    let control = patched(keyed(), 21, &0x20_i16.to_be_bytes());
+    let stored = written_by(&topic.build().unwrap(), coordinator, control);
+    let attributes = Batch::parse(&stored, Position::new(0)).unwrap().header().attributes();
+    assert_eq!((attributes.codec(), attributes.is_control()), (Some(Codec::None), true));
+}

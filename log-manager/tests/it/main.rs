@@ -1,0 +1,4 @@
+//! What a log does, behaviour by behaviour.
+
+mod append_checks;
+mod batches;
