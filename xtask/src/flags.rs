@@ -35,6 +35,17 @@ xflags::xflags! {
             /// What the fresh disk is made of; default 2.
             optional --seed seed: u64
         }
+        /// Measures each path against its bare twin, in turns; release build.
+        cmd bench {
+            /// One JSON object a line instead of a table.
+            optional --json
+            /// Fails when a bar is not reached.
+            optional --strict
+            /// Only benches whose name holds this text.
+            optional --only name: String
+            /// Rounds a bench, at least 501.
+            optional --slices count: usize
+        }
         /// Compares what we say of disks that Kafka wrote with what Kafka said of them.
         cmd conformance {
             /// Folders with `clean/`, `dump/`, `view/` and so on, or with logs of old formats;

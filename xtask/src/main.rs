@@ -4,6 +4,8 @@
 
 use std::process::ExitCode;
 
+mod allocations;
+mod bench;
 mod ci;
 mod conformance;
 mod docs;
@@ -43,6 +45,7 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::Features(_) => features::run(),
         Cmd::Golden(_) => golden::run(),
         Cmd::Oracle(oracle) => oracle::run(oracle.seed.unwrap_or(2)),
+        Cmd::Bench(bench) => bench::run(&bench),
         Cmd::Conformance(conformance) => conformance::run(&conformance.dirs),
     }
 }

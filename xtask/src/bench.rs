@@ -1,0 +1,65 @@
+//! `bench`: each bar of ours against its bare twin, in one process.
+
+mod batches;
+mod iterate;
+mod pair;
+mod random;
+mod walk;
+
+use anyhow::{Result, bail};
+
+use self::pair::{Bench, Outcome};
+use crate::{flags, workspace};
+
+/// Runs the benches, in a release build.
+///
+/// # Errors
+///
+/// When a check inside a bench did not run, or with `--strict` when a bar is not reached.
+pub(crate) fn run(flags: &flags::Bench) -> Result<()> {
+    if cfg!(debug_assertions) {
+        return again_in_release(flags);
+    }
+    let bench = Bench::new(flags.slices.unwrap_or(pair::LEAST_SLICES));
+    let only = flags.only.as_deref().unwrap_or_default();
+    let mut below = 0;
+    if !flags.json {
+        println!("{}", Outcome::HEAD);
+    }
+    for (name, run) in BENCHES {
+        if !name.contains(only) {
+            continue;
+        }
+        let outcome = run(&bench, name)?;
+        below += usize::from(!outcome.reached());
+        println!("{}", if flags.json { outcome.json() } else { outcome.line() });
+    }
+    if below > 0 && flags.strict {
+        bail!("{below} bars are not reached");
+    }
+    Ok(())
+}
+
+type Run = fn(&Bench, &'static str) -> Result<Outcome>;
+
+/// Every bench, in the order of the layers.
+const BENCHES: [(&str, Run); 2] =
+    [("walk-16KiB-batches", walk::run), ("iterate-100B-records", iterate::run)];
+
+fn again_in_release(flags: &flags::Bench) -> Result<()> {
+    let mut again = workspace::cargo();
+    again.args(["run", "--release", "--quiet", "--package", "xtask", "--", "bench"]);
+    if flags.json {
+        again.arg("--json");
+    }
+    if flags.strict {
+        again.arg("--strict");
+    }
+    if let Some(only) = &flags.only {
+        again.args(["--only", only]);
+    }
+    if let Some(slices) = flags.slices {
+        again.args(["--slices", &slices.to_string()]);
+    }
+    workspace::run(&mut again)
+}

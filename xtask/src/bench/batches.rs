@@ -1,0 +1,52 @@
+//! Batches to measure with: 100-byte values, about 16 KiB each.
+
+use alluvium_record_format::{BatchBuilder, BatchSettings, Offset, SimpleRecord, Timestamp};
+use anyhow::{Context, Result};
+
+use super::random::Random;
+
+/// Records in a batch of about 16 KiB.
+pub(super) const RECORDS: usize = 150;
+
+/// Bytes of each value.
+const VALUE_BYTES: usize = 100;
+
+/// Some batches in one buffer, offsets from 0 without a gap, and where each begins and ends.
+#[derive(Debug)]
+pub(super) struct Batches {
+    pub(super) bytes: Vec<u8>,
+    pub(super) ends: Vec<usize>,
+}
+
+impl Batches {
+    /// Builds `count` batches of `records` records each.
+    ///
+    /// # Errors
+    ///
+    /// When the builder refuses.
+    pub(super) fn build(count: usize, records: usize) -> Result<Self> {
+        let mut random = Random::new(7);
+        let mut built = Self { bytes: Vec::new(), ends: Vec::new() };
+        let mut value = [0; VALUE_BYTES];
+        let mut offset = 0;
+        for _ in 0..count {
+            let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(offset)));
+            for _ in 0..records {
+                random.fill(&mut value);
+                let time = Timestamp::new(1_750_000_000_000 + offset);
+                let record = SimpleRecord::new().timestamp(time).value(&value);
+                builder.append(&record).context("cannot build a batch")?;
+                offset += 1;
+            }
+            built.bytes.extend_from_slice(builder.finish().context("cannot build a batch")?);
+            built.ends.push(built.bytes.len());
+        }
+        Ok(built)
+    }
+
+    /// Each batch.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
+    }
+}
