@@ -14,11 +14,13 @@ extern crate alloc;
 
 mod batch;
 mod codec;
+mod control;
 mod crc;
 mod entry;
 mod error;
 mod record;
 mod units;
+mod uuid;
 mod varint;
 
 pub use batch::{
@@ -29,6 +31,10 @@ pub use codec::Codec;
 pub use codec::compress::{CompressError, Compressor, compress};
 pub use codec::decode::Decoder;
 pub use codec::decompress::{Decompressor, decompress};
+pub use control::{
+    ControlRecord, EndTxnMarker, Endpoint, KRaftVersion, KRaftVoter, KRaftVoters, LeaderChange,
+    SnapshotFooter, SnapshotHeader, TxnOutcome, Voter,
+};
 pub use crc::{crc32c, crc32c_append};
 pub use entry::{Entries, Entry, LegacyEntry, Prefix};
 pub use error::{CorruptClass, CorruptKind, Corruption};
@@ -38,3 +44,4 @@ pub use record::{
 pub use units::{
     LeaderEpoch, Offset, Position, ProducerEpoch, ProducerId, RelativeOffset, Sequence, Timestamp,
 };
+pub use uuid::Uuid;

@@ -73,6 +73,17 @@ fn read_long_i64(bytes: &[u8]) -> Result<(i64, &[u8]), VarintError> {
     Err(VarintError::TooLong)
 }
 
+/// Reads an unsigned 32-bit varint, with the same limits.
+pub(crate) fn read_u32(bytes: &[u8]) -> Result<(u32, &[u8]), VarintError> {
+    let (value, rest) = read_i32(bytes)?;
+    Ok((((value << 1) ^ (value >> 31)).cast_unsigned(), rest))
+}
+
+/// Appends an unsigned varint in its shortest form.
+pub(crate) fn write_u32(out: &mut Vec<u8>, value: u32) {
+    write_raw(out, u64::from(value));
+}
+
 /// Appends `value` in its shortest form.
 pub(crate) fn write_i32(out: &mut Vec<u8>, value: i32) {
     write_i64(out, i64::from(value));
@@ -85,7 +96,11 @@ pub(crate) fn write_len(out: &mut Vec<u8>, len: usize) {
 
 /// Appends `value` in its shortest form.
 pub(crate) fn write_i64(out: &mut Vec<u8>, value: i64) {
-    let mut rest = zigzag(value);
+    write_raw(out, zigzag(value));
+}
+
+fn write_raw(out: &mut Vec<u8>, value: u64) {
+    let mut rest = value;
     loop {
         let [low, ..] = rest.to_le_bytes();
         rest >>= 7;

@@ -40,6 +40,13 @@ pub enum BuildError {
         /// Whether the batch is a control batch.
         control_batch: bool,
     },
+    /// A control record of a type that has no encoding here.
+    #[error("control record type {type_id} cannot be written")]
+    #[non_exhaustive]
+    UnknownControl {
+        /// The type of the record.
+        type_id: i16,
+    },
     /// The batch would not fit into its 32-bit length field.
     #[error("the batch would take {size_bytes} bytes, above 2147483647")]
     #[non_exhaustive]

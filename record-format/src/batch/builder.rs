@@ -1,12 +1,13 @@
 //! Builds batches byte for byte as Kafka does. Rules: `docs/format/record-batch.md#building`.
 
 use alloc::vec::Vec;
+use core::iter;
 
 use zerocopy::big_endian::{I16, I32, I64, U32};
 
 use super::{BatchHeader, BatchSettings, BuildError};
 use crate::record::body_size;
-use crate::{Codec, Header, Offset, Record, SimpleRecord, Timestamp, varint};
+use crate::{Codec, ControlRecord, Header, Offset, Record, SimpleRecord, Timestamp, varint};
 
 /// Builds one batch after the other in a buffer of its own, which grows to the largest of them
 /// and stays: no allocation per record, none per batch once warm.
@@ -75,7 +76,7 @@ impl BatchBuilder {
     ///
     /// As [`append_with_offset`](Self::append_with_offset).
     pub fn append(&mut self, record: &SimpleRecord<'_>) -> Result<Offset, BuildError> {
-        let offset = Offset::new(self.last_offset.map_or(self.settings.base_offset, next));
+        let offset = self.next_offset();
         self.append_with_offset(offset, record)?;
         Ok(offset)
     }
@@ -95,6 +96,31 @@ impl BatchBuilder {
         }
         let headers = record.headers.iter().copied();
         self.push(Place::new(offset, record.timestamp), record.key, record.value, headers)
+    }
+
+    /// Appends a control record at the offset after the last one. Returns that offset.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_with_offset`](Self::append_with_offset); `ControlMix` where the batch is not a
+    /// control batch, `UnknownControl` for a record of an unknown type.
+    pub fn append_control(
+        &mut self,
+        timestamp: Option<Timestamp>,
+        record: &ControlRecord,
+    ) -> Result<Offset, BuildError> {
+        if !self.settings.control {
+            return Err(BuildError::ControlMix { control_batch: false });
+        }
+        if let ControlRecord::Unknown { type_id } = *record {
+            return Err(BuildError::UnknownControl { type_id });
+        }
+        let mut value = Vec::new();
+        record.write_value(&mut value);
+        let offset = self.next_offset();
+        let place = Place::new(offset, timestamp);
+        self.push(place, Some(&record.key()), Some(&value), iter::empty())?;
+        Ok(offset)
     }
 
     /// Appends a record of another batch, with its offset, time, key, value and headers. In a
@@ -244,6 +270,12 @@ impl BatchBuilder {
         }
     }
 
+    /// The offset after the last one; the range check refuses one that does not fit.
+    fn next_offset(&self) -> Offset {
+        let next = self.last_offset.map(|last| last.saturating_add(1));
+        Offset::new(next.unwrap_or(self.settings.base_offset))
+    }
+
     /// The distance from the base offset, if it is in range.
     fn offset_delta(&self, offset: Offset) -> Result<i32, BuildError> {
         let base = self.settings.base_offset;
@@ -265,11 +297,6 @@ impl Place {
     fn new(offset: Offset, timestamp: Option<Timestamp>) -> Self {
         Self { offset, timestamp: timestamp.map_or(-1, Timestamp::get) }
     }
-}
-
-/// The offset after `last`; the range check refuses one that does not fit.
-const fn next(last: i64) -> i64 {
-    last.saturating_add(1)
 }
 
 /// The length field of a batch of `size` bytes.

@@ -44,6 +44,26 @@ impl BatchSettings {
         }
     }
 
+    /// The batch of a marker that ends a transaction of this producer: append one
+    /// [`EndTxnMarker`](crate::EndTxnMarker).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use alluvium_record_format::{BatchBuilder, BatchSettings, EndTxnMarker, Offset};
+    /// # use alluvium_record_format::{ProducerEpoch, ProducerId, Timestamp, TxnOutcome};
+    /// let (id, epoch) = (ProducerId::new(7), ProducerEpoch::new(3));
+    /// let mut builder = BatchBuilder::new(BatchSettings::end_txn(Offset::new(200), id, epoch));
+    /// let now = Timestamp::new(1_700_000_001_000);
+    /// builder.append_control(Some(now), &EndTxnMarker::new(TxnOutcome::Commit, 9).into())?;
+    /// assert_eq!(builder.finish()?.len(), 78);
+    /// # Ok::<(), alluvium_record_format::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn end_txn(base_offset: Offset, id: ProducerId, epoch: ProducerEpoch) -> Self {
+        Self::new(base_offset).producer(id, epoch, None).transactional(true).control(true)
+    }
+
     /// The settings of a batch that exists, attribute bits without a meaning included. The
     /// compression level is not in the header: the codec's default. An unknown codec becomes
     /// none.

@@ -4,6 +4,9 @@ mod batch_edits;
 mod builder_rules;
 #[cfg(feature = "codecs")]
 mod codec_golden;
+mod control_records;
+mod dump;
+mod golden_logs;
 mod golden_vectors;
 mod hex;
 mod record_damage;

@@ -1,0 +1,49 @@
+//! Identifiers of 128 bits.
+
+use core::fmt;
+
+/// An identifier of 128 bits, of a topic or a directory. Shown as Kafka shows it: 22 characters
+/// of URL-safe base64.
+///
+/// # Examples
+///
+/// ```
+/// # use alluvium_record_format::Uuid;
+/// let id = Uuid::from_bytes([0x4c, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff]);
+/// assert_eq!(id.to_string(), "TAAAAAAAAAAAAAAAAAAA_w");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Uuid([u8; 16]);
+
+impl Uuid {
+    /// The identifier with these bytes.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes as stored.
+    #[must_use]
+    pub const fn into_bytes(self) -> [u8; 16] {
+        self.0
+    }
+}
+
+impl fmt::Display for Uuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.chunks(3) {
+            let [a, b, c] = [0, 1, 2].map(|at| chunk.get(at).copied().unwrap_or(0));
+            let digits = [a >> 2, (a << 4 | b >> 4) & 63, (b << 2 | c >> 6) & 63, c & 63];
+            for digit in digits.into_iter().take(chunk.len().saturating_add(1)) {
+                write!(f, "{}", character(digit))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The character of six bits.
+fn character(digit: u8) -> char {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    DIGITS.get(usize::from(digit)).copied().map_or('?', char::from)
+}
