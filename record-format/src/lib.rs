@@ -19,6 +19,7 @@ mod crc;
 mod entry;
 mod error;
 mod record;
+mod record_stream;
 mod units;
 mod uuid;
 mod varint;
@@ -41,6 +42,7 @@ pub use error::{CorruptClass, CorruptKind, Corruption};
 pub use record::{
     Header, Headers, Record, RecordKey, RecordKeys, Records, RecordsSummary, SimpleRecord,
 };
+pub use record_stream::{PartialRecord, RecordStream};
 pub use units::{
     LeaderEpoch, Offset, Position, ProducerEpoch, ProducerId, RelativeOffset, Sequence, Timestamp,
 };

@@ -163,10 +163,10 @@ impl<'s> Source<'s> {
 #[cfg(any(feature = "gzip", feature = "snappy", feature = "lz4", feature = "zstd"))]
 pub(crate) fn reserve(out: &mut Vec<u8>, need: usize, room: usize) {
     if out.capacity().saturating_sub(out.len()) < need {
-        out.reserve_exact(out.len().min(room).max(need));
+        out.reserve_exact(out.len().max(PIECE).min(room).max(need));
     }
 }
 
-/// What a codec without blocks decodes at a time where `out` has nothing spare.
-#[cfg(any(feature = "gzip", feature = "zstd"))]
-pub(crate) const PIECE: usize = 16 << 10;
+/// What `out` grows by, at least, within its room.
+#[cfg(any(feature = "gzip", feature = "snappy", feature = "lz4", feature = "zstd"))]
+const PIECE: usize = 16 << 10;

@@ -6,6 +6,7 @@ use core::fmt;
 use super::decode::{Decoder, Fault, Rules, Source};
 #[cfg(feature = "zstd")]
 use super::zstd;
+use crate::record_stream::{RecordStream, Window};
 use crate::{Batch, Codec, CorruptKind, Corruption, Position, Records};
 
 /// Decompresses payloads, and keeps the state of its codecs from one to the next.
@@ -35,6 +36,7 @@ use crate::{Batch, Codec, CorruptKind, Corruption, Position, Records};
 #[derive(Default)]
 pub struct Decompressor {
     contexts: Contexts,
+    window: Vec<u8>,
 }
 
 impl Decompressor {
@@ -136,6 +138,35 @@ impl Decompressor {
         }
         self.decompress(codec, batch.payload(), limit, buffer).map_err(|kind| kind.at(at))?;
         Records::new(header, buffer, at)
+    }
+}
+
+impl Decompressor {
+    /// The records of `batch` one by one, whatever its codec, none of which may be longer than
+    /// `max_record_bytes` when it is compressed. The ceiling counts what follows the record's
+    /// length field, as Kafka's `max.decompressed.message.bytes` does.
+    ///
+    /// # Errors
+    ///
+    /// `UnknownCodec`, `CodecDisabled`, `RecordCount`, and `Compressed` where the stream's
+    /// header is bad.
+    pub fn records<'s>(
+        &'s mut self,
+        batch: &Batch<'s>,
+        max_record_bytes: usize,
+    ) -> Result<RecordStream<'s>, Corruption> {
+        let (payload, at) = (batch.payload(), batch.payload_position());
+        let window = match batch.header().record_count() {
+            ..=0 => Window::stored(&[]),
+            _ => match codec_of(batch)? {
+                Codec::None => Window::stored(payload),
+                codec => {
+                    let decoder = Decoder::open(&mut self.contexts, codec, payload, Rules::Current);
+                    Window::inflated(&mut self.window, decoder.map_err(|kind| kind.at(at))?)
+                }
+            },
+        };
+        RecordStream::new(batch, window, max_record_bytes)
     }
 }
 

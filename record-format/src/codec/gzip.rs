@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use flate2::{Decompress, FlushDecompress, Status};
 
 pub(super) use self::writer::Writer;
-use super::decode::{Fault, PIECE, reserve};
+use super::decode::{Fault, reserve};
 
 /// Reads the members of one payload.
 pub(crate) struct Reader<'s> {
@@ -31,7 +31,7 @@ impl<'s> Reader<'s> {
 
     pub(super) fn pull(&mut self, out: &mut Vec<u8>, room: usize) -> Result<usize, Fault> {
         while !self.done {
-            reserve(out, 1, room.max(PIECE));
+            reserve(out, 1, room);
             let rest = self.input.get(self.at..).unwrap_or_default();
             let (taken_before, len_before) = (self.inflate.total_in(), out.len());
             let status = self

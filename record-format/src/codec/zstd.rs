@@ -9,7 +9,7 @@ use zstd::zstd_safe::zstd_sys::ZSTD_ErrorCode;
 use zstd::zstd_safe::{DCtx, InBuffer, OutBuffer, ResetDirective, is_error_kind};
 
 pub(super) use self::writer::Writer;
-use super::decode::{Fault, PIECE, reserve};
+use super::decode::{Fault, reserve};
 
 /// A decompressor's state.
 pub(crate) struct Context(DCtx<'static>);
@@ -65,7 +65,7 @@ impl<'s> Reader<'s> {
             if self.rest.is_empty() && self.between_frames {
                 return Ok(0);
             }
-            reserve(out, 1, room.max(PIECE));
+            reserve(out, 1, room);
             let start = out.len();
             let mut from = InBuffer::around(self.rest);
             let hint = self

@@ -53,12 +53,12 @@ impl RecordContext {
     }
 
     /// The offset at this distance from the base; wraps on damaged bytes.
-    pub(super) fn offset(&self, delta: i32) -> Offset {
+    pub(crate) fn offset(&self, delta: i32) -> Offset {
         Offset::new(self.base_offset.wrapping_add(i64::from(delta)))
     }
 
     /// The time at this distance from the base, -1 for none.
-    pub(super) fn timestamp(&self, delta: i64) -> i64 {
+    pub(crate) fn timestamp(&self, delta: i64) -> i64 {
         self.append_time.unwrap_or(self.base_timestamp.wrapping_add(delta))
     }
 }

@@ -3,7 +3,7 @@
 mod batch_edits;
 mod builder_rules;
 #[cfg(feature = "codecs")]
-mod codec_golden;
+mod codec;
 mod control_records;
 mod dump;
 mod golden_logs;

@@ -1,0 +1,311 @@
+//! Reads the records of a batch one by one, without holding them all.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::codec::decode::Decoder;
+use crate::record::RecordContext;
+use crate::varint::{VarintError, read_i32, read_i64};
+use crate::{Batch, CorruptKind, Corruption, Offset, Position, Record, Timestamp};
+
+/// The records of one batch of any codec, decompressed as they are read.
+///
+/// Made by [`Decompressor::records`](crate::Decompressor::records). Holds one record at a time
+/// and one codec block, so memory is bounded by the record ceiling however much the payload
+/// inflates to; an uncompressed batch is not copied. Where the whole payload may be in memory,
+/// [`Decompressor::inflate`](crate::Decompressor::inflate) is faster.
+///
+/// Yields one error at most, then ends.
+///
+/// Source: `DefaultRecordBatch.streamingIterator` and `skipKeyValueIterator` in Kafka.
+pub struct RecordStream<'s> {
+    context: RecordContext,
+    window: Window<'s>,
+    position: Position,
+    max_record_bytes: usize,
+    count: i32,
+    left: u32,
+    done: bool,
+}
+
+/// What is known of a record whose key, value and headers were stepped over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PartialRecord {
+    /// The record's offset.
+    pub offset: Offset,
+    /// The record's time: its own, or the batch's with `LogAppendTime`. `None` for -1.
+    pub timestamp: Option<Timestamp>,
+    /// Bytes of the record by its length field, that field included.
+    pub size_bytes: usize,
+    /// Bytes of the key; `None` for null.
+    pub key_bytes: Option<usize>,
+    /// Bytes of the value; `None` for null.
+    pub value_bytes: Option<usize>,
+}
+
+impl<'s> RecordStream<'s> {
+    pub(crate) fn new(
+        batch: &Batch<'s>,
+        window: Window<'s>,
+        max_record_bytes: usize,
+    ) -> Result<Self, Corruption> {
+        let (count, position) = (batch.header().record_count(), batch.payload_position());
+        let Ok(left) = u32::try_from(count) else {
+            return Err(CorruptKind::RecordCount { found: count }.at(position));
+        };
+        let context = RecordContext::new(batch.header());
+        let done = left == 0;
+        Ok(Self { context, window, position, max_record_bytes, count, left, done })
+    }
+
+    /// The next record, valid until the next call; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// In the item: `RecordTooLarge` above the ceiling, `Compressed` where the stream breaks,
+    /// `RecordCount` where it ends before the last record, `TrailingBytes` where it goes on
+    /// after, and what [`Records`](crate::Records) yields.
+    pub fn next_record(&mut self) -> Option<Result<Record<'_>, Corruption>> {
+        match self.begin() {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(error) => return Some(Err(error)),
+        }
+        match self.load_body() {
+            Ok(body_len) => {
+                let body = self.window.take(body_len);
+                let record = self.context.read_body(body);
+                self.done |= record.is_err();
+                Some(record.map_err(|kind| kind.at(self.position)))
+            }
+            Err(kind) => Some(Err(self.fail(kind))),
+        }
+    }
+
+    /// As [`next_record`](Self::next_record), but key, value and headers are stepped over and
+    /// never held. Whether the fields fill the record's length is not checked, as in Kafka.
+    ///
+    /// Source: `DefaultRecord.readPartiallyFrom` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// In the item, as for [`next_record`](Self::next_record).
+    pub fn next_partial(&mut self) -> Option<Result<PartialRecord, Corruption>> {
+        match self.begin() {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(error) => return Some(Err(error)),
+        }
+        let partial = self.read_partial();
+        Some(partial.map_err(|kind| self.fail(kind)))
+    }
+
+    /// Whether a record is to be read. After the last one, the payload must end.
+    fn begin(&mut self) -> Result<bool, Corruption> {
+        if self.done {
+            return Ok(false);
+        }
+        if let Some(left) = self.left.checked_sub(1) {
+            self.left = left;
+            return Ok(true);
+        }
+        self.done = true;
+        self.window.fill(1).map_err(|kind| kind.at(self.position))?;
+        match self.window.unread().len() {
+            0 => Ok(false),
+            found => Err(CorruptKind::TrailingBytes { found }.at(self.position)),
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, kind: CorruptKind) -> Corruption {
+        self.done = true;
+        kind.at(self.position)
+    }
+
+    /// Reads the length field, and everything that it counts into the window.
+    fn load_body(&mut self) -> Result<usize, CorruptKind> {
+        let (found, body_len) = self.read_length()?;
+        self.window.fill(body_len)?;
+        let have = self.window.unread().len();
+        if have < body_len {
+            return Err(CorruptKind::RecordLength { found: i64::from(found), have });
+        }
+        Ok(body_len)
+    }
+
+    fn read_partial(&mut self) -> Result<PartialRecord, CorruptKind> {
+        let before = self.window.taken;
+        let (_, body_len) = self.read_length()?;
+        let size_bytes = self.window.taken.wrapping_sub(before).saturating_add(body_len);
+        let context = self.context;
+        self.skip(1)?; // attributes
+        let timestamp = context.timestamp(self.varint(read_i64, 64)?);
+        let offset = context.offset(self.varint(read_i32, 32)?);
+        let key_bytes = self.skip_field()?;
+        let value_bytes = self.skip_field()?;
+        let headers = self.varint(read_i32, 32)?;
+        if headers < 0 {
+            return Err(self.bad_length(headers));
+        }
+        for _ in 0..headers {
+            let key_len = self.varint(read_i32, 32)?;
+            let len = usize::try_from(key_len).map_err(|_negative| self.bad_length(key_len))?;
+            self.skip(len)?;
+            self.skip_field()?;
+        }
+        let timestamp = (timestamp != -1).then_some(Timestamp::new(timestamp));
+        Ok(PartialRecord { offset, timestamp, size_bytes, key_bytes, value_bytes })
+    }
+
+    /// The length field as stored and as a size, checked against the ceiling.
+    fn read_length(&mut self) -> Result<(i32, usize), CorruptKind> {
+        self.window.fill(1)?;
+        if self.window.unread().is_empty() {
+            return Err(CorruptKind::RecordCount { found: self.count });
+        }
+        let found = self.varint(read_i32, 32)?;
+        let length = usize::try_from(found).map_err(|_negative| self.bad_length(found))?;
+        if length > self.max_record_bytes && self.window.is_inflated() {
+            return Err(CorruptKind::RecordTooLarge { length, max: self.max_record_bytes });
+        }
+        Ok((found, length))
+    }
+
+    /// Steps over a length and so many bytes; any negative length is null.
+    fn skip_field(&mut self) -> Result<Option<usize>, CorruptKind> {
+        let len = self.varint(read_i32, 32)?;
+        let Ok(len) = usize::try_from(len) else { return Ok(None) };
+        self.skip(len)?;
+        Ok(Some(len))
+    }
+
+    fn skip(&mut self, len: usize) -> Result<(), CorruptKind> {
+        let mut missing = len;
+        loop {
+            let part = missing.min(self.window.unread().len());
+            self.window.take(part);
+            missing = missing.saturating_sub(part);
+            if missing == 0 {
+                return Ok(());
+            }
+            self.window.fill(1)?;
+            if self.window.unread().is_empty() {
+                return Err(CorruptKind::RecordCut);
+            }
+        }
+    }
+
+    fn varint<T>(
+        &mut self,
+        read: impl Fn(&[u8]) -> Result<(T, &[u8]), VarintError>,
+        max_bits: u8,
+    ) -> Result<T, CorruptKind> {
+        loop {
+            let bytes = self.window.unread();
+            let have = bytes.len();
+            match read(bytes) {
+                Ok((value, rest)) => {
+                    let len = have.saturating_sub(rest.len());
+                    self.window.take(len);
+                    return Ok(value);
+                }
+                Err(VarintError::TooLong) => return Err(CorruptKind::Varint { max_bits }),
+                Err(VarintError::Ended) => self.window.fill(have.saturating_add(1))?,
+            }
+            if self.window.unread().len() == have {
+                return Err(CorruptKind::RecordCut);
+            }
+        }
+    }
+
+    fn bad_length(&self, found: i32) -> CorruptKind {
+        CorruptKind::RecordLength { found: i64::from(found), have: self.window.unread().len() }
+    }
+}
+
+impl fmt::Debug for RecordStream<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordStream").field("left", &self.left).finish_non_exhaustive()
+    }
+}
+
+/// The bytes between the decoder and the records.
+pub(crate) struct Window<'s> {
+    bytes: Bytes<'s>,
+    /// Bytes handed out, counted from the start of the payload.
+    taken: usize,
+    /// Bytes handed out of those that are held.
+    at: usize,
+}
+
+enum Bytes<'s> {
+    /// The payload of an uncompressed batch, all there.
+    Stored(&'s [u8]),
+    /// What was decompressed and not yet dropped, and the decoder until it has ended.
+    Inflated(&'s mut Vec<u8>, Option<Decoder<'s>>),
+}
+
+impl<'s> Window<'s> {
+    pub(crate) const fn stored(payload: &'s [u8]) -> Self {
+        Self { bytes: Bytes::Stored(payload), taken: 0, at: 0 }
+    }
+
+    pub(crate) fn inflated(buffer: &'s mut Vec<u8>, decoder: Decoder<'s>) -> Self {
+        buffer.clear();
+        Self { bytes: Bytes::Inflated(buffer, Some(decoder)), taken: 0, at: 0 }
+    }
+
+    const fn is_inflated(&self) -> bool {
+        matches!(self.bytes, Bytes::Inflated(..))
+    }
+
+    fn unread(&self) -> &[u8] {
+        let held = match &self.bytes {
+            Bytes::Stored(payload) => payload,
+            Bytes::Inflated(buffer, _) => buffer.as_slice(),
+        };
+        held.get(self.at..).unwrap_or_default()
+    }
+
+    /// Hands out the next `len` bytes, which are there.
+    fn take(&mut self, len: usize) -> &[u8] {
+        let from = self.at;
+        self.at = from.saturating_add(len);
+        self.taken = self.taken.wrapping_add(len);
+        let held = match &self.bytes {
+            Bytes::Stored(payload) => payload,
+            Bytes::Inflated(buffer, _) => buffer.as_slice(),
+        };
+        held.get(from..self.at).unwrap_or_default()
+    }
+
+    /// Decompresses until `need` bytes are unread, or the payload has ended. The buffer grows
+    /// with the bytes that arrive, whatever `need` claims.
+    #[inline]
+    fn fill(&mut self, need: usize) -> Result<(), CorruptKind> {
+        if self.unread().len() >= need { Ok(()) } else { self.fill_slow(need) }
+    }
+
+    fn fill_slow(&mut self, need: usize) -> Result<(), CorruptKind> {
+        let Bytes::Inflated(buffer, decoder) = &mut self.bytes else { return Ok(()) };
+        let Some(source) = decoder else { return Ok(()) };
+        buffer.drain(..self.at.min(buffer.len()));
+        self.at = 0;
+        while buffer.len() < need {
+            if buffer.len() == buffer.capacity() {
+                let missing = need.saturating_sub(buffer.len());
+                buffer.reserve_exact(buffer.len().min(missing).max(PIECE));
+            }
+            if source.pull(buffer)? == 0 {
+                *decoder = None;
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the buffer grows by, at least.
+const PIECE: usize = 32 << 10;

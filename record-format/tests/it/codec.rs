@@ -1,0 +1,7 @@
+//! Compressed payloads.
+
+mod damage;
+mod golden;
+mod heap;
+mod limits;
+mod packed;
