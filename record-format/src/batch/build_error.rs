@@ -1,6 +1,6 @@
 //! Why a batch could not be built.
 
-use crate::Codec;
+use crate::CompressError;
 
 /// A record or a setting that Kafka's own builder refuses, or that no batch can hold.
 ///
@@ -63,12 +63,12 @@ pub enum BuildError {
     /// A batch with a producer id, which is not a control batch, has no sequence.
     #[error("a batch with a producer id, without a base sequence")]
     NoSequence,
-    /// This build cannot write the codec.
-    #[error("codec {codec} cannot be written")]
+    /// The codec refused its level, failed, or is not compiled in.
+    #[error("cannot compress the records")]
     #[non_exhaustive]
-    Codec {
-        /// The codec of the settings.
-        codec: Codec,
+    Compress {
+        /// What the codec says.
+        source: CompressError,
     },
     /// A new base timestamp would change the times of records.
     #[error("a new base timestamp would move the times of {record_count} records")]
@@ -77,4 +77,10 @@ pub enum BuildError {
         /// Records of the batch.
         record_count: i32,
     },
+}
+
+impl From<CompressError> for BuildError {
+    fn from(source: CompressError) -> Self {
+        Self::Compress { source }
+    }
 }

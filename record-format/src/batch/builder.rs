@@ -7,7 +7,9 @@ use zerocopy::big_endian::{I16, I32, I64, U32};
 
 use super::{BatchHeader, BatchSettings, BuildError};
 use crate::record::body_size;
-use crate::{Codec, ControlRecord, Header, Offset, Record, SimpleRecord, Timestamp, varint};
+use crate::{
+    Codec, Compressor, ControlRecord, Header, Offset, Record, SimpleRecord, Timestamp, varint,
+};
 
 /// Builds one batch after the other in a buffer of its own, which grows to the largest of them
 /// and stays: no allocation per record, none per batch once warm.
@@ -31,7 +33,7 @@ use crate::{Codec, ControlRecord, Header, Offset, Record, SimpleRecord, Timestam
 /// assert_eq!(batch.header().next_offset(), Offset::new(102));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct BatchBuilder {
     settings: BatchSettings,
     base_timestamp: Option<i64>,
@@ -40,6 +42,11 @@ pub struct BatchBuilder {
     record_count: i32,
     /// Room for the header, then the records as they are.
     plain: Vec<u8>,
+    /// Room for the header, then the compressed records.
+    packed: Vec<u8>,
+    compressor: Option<Compressor>,
+    /// The level of the compressor.
+    level: Option<i32>,
 }
 
 impl BatchBuilder {
@@ -53,6 +60,9 @@ impl BatchBuilder {
             last_offset: None,
             record_count: 0,
             plain: Vec::new(),
+            packed: Vec::new(),
+            compressor: None,
+            level: None,
         };
         builder.reset(settings);
         builder
@@ -159,16 +169,18 @@ impl BatchBuilder {
     ///
     /// # Errors
     ///
-    /// `NoProducerId`, `NoProducerEpoch`, `NoSequence`, `Timestamp`, `TooLarge`.
+    /// `NoProducerId`, `NoProducerEpoch`, `NoSequence`, `Timestamp`, `TooLarge`, `Compress`.
     pub fn finish(&mut self) -> Result<&[u8], BuildError> {
         self.check()?;
         let Some(last_offset) = self.last_offset.filter(|_| self.record_count > 0) else {
             return Ok(&[]);
         };
         let mut header = self.header(last_offset);
-        let batch = match self.settings.codec {
-            Codec::None => &mut self.plain,
-            codec => return Err(BuildError::Codec { codec }),
+        let batch = if self.settings.codec == Codec::None {
+            &mut self.plain
+        } else {
+            self.pack()?;
+            &mut self.packed
         };
         header.batch_length = I32::new(batch_length(batch.len())?);
         if let Some((slot, payload)) = batch.split_first_chunk_mut() {
@@ -230,6 +242,24 @@ impl BatchBuilder {
         self.last_offset = Some(offset.get());
         self.record_count = self.record_count.saturating_add(1);
         Ok(())
+    }
+
+    /// Compresses the records into the other buffer.
+    fn pack(&mut self) -> Result<(), BuildError> {
+        let (codec, level) = (self.settings.codec, self.settings.level);
+        let compressor = match &mut self.compressor {
+            Some(ready) if ready.codec() == codec && self.level == level => ready,
+            other => {
+                self.level = level;
+                other.insert(Compressor::new(codec, level)?)
+            }
+        };
+        self.packed.clear();
+        self.packed.resize(BatchHeader::LEN, 0);
+        compressor.reset();
+        let records = self.plain.get(BatchHeader::LEN..).unwrap_or_default();
+        compressor.write(records, &mut self.packed)?;
+        Ok(compressor.finish(&mut self.packed)?)
     }
 
     fn check(&self) -> Result<(), BuildError> {

@@ -1,6 +1,8 @@
 //! One binary for all integration tests: links are dear.
 
 mod batch_edits;
+#[cfg(feature = "codecs")]
+mod builder_codecs;
 mod builder_rules;
 #[cfg(feature = "codecs")]
 mod codec;
