@@ -10,6 +10,13 @@ use crate::workspace;
 /// The most lines of a Rust file.
 const MAX_LINES: usize = 500;
 
+/// Names that say nothing of what is in the file.
+const EMPTY_NAMES: [&str; 5] = ["mod.rs", "util.rs", "utils.rs", "common.rs", "helpers.rs"];
+
+/// Where only one machine looks. Written in two parts, so that this file keeps its own rule.
+const MACHINE_PATHS: [&str; 4] =
+    [concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
+
 /// Checks every file that git knows and prints each finding.
 ///
 /// # Errors
@@ -17,10 +24,15 @@ const MAX_LINES: usize = 500;
 /// When there is a finding.
 pub(crate) fn run() -> Result<()> {
     let files = workspace::files()?;
+    let index = fs::read_to_string(workspace::root().join("docs/README.md")).unwrap_or_default();
     let mut findings = Vec::new();
     for path in &files {
+        check_index(path, &index, &mut findings);
         let Ok(text) = fs::read_to_string(workspace::root().join(path)) else { continue };
-        check(path, &text, &mut findings);
+        check_paths(path, &text, &mut findings);
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            check_rust(path, &text, &mut findings);
+        }
     }
     for finding in &findings {
         println!("{finding}");
@@ -32,18 +44,30 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-fn check(path: &Path, text: &str, findings: &mut Vec<String>) {
-    let shown = path.display();
-    let name = path.file_name().unwrap_or_default();
-    if path.extension().is_none_or(|extension| extension != "rs") {
-        return;
+/// Every page on a format stands in the index of the documentation.
+fn check_index(path: &Path, index: &str, findings: &mut Vec<String>) {
+    let page = path.strip_prefix("docs").ok().filter(|page| page.starts_with("format"));
+    if page.is_some_and(|page| !index.contains(&format!("({})", page.display()))) {
+        findings.push(format!("{}: has no line in docs/README.md", path.display()));
     }
+}
+
+fn check_paths(path: &Path, text: &str, findings: &mut Vec<String>) {
+    for (index, line) in text.lines().enumerate() {
+        if MACHINE_PATHS.iter().any(|machine| line.contains(machine)) {
+            findings.push(format!("{}:{}: a path of one machine", path.display(), index + 1));
+        }
+    }
+}
+
+fn check_rust(path: &Path, text: &str, findings: &mut Vec<String>) {
+    let shown = path.display();
     let lines = text.lines().count();
     if lines > MAX_LINES {
-        findings
-            .push(format!("{shown}: {lines} lines, at most {MAX_LINES}: find its parts a file"));
+        findings.push(format!("{shown}: {lines} lines, at most {MAX_LINES}: a file per role"));
     }
-    if ["mod.rs", "util.rs", "utils.rs", "common.rs", "helpers.rs"].iter().any(|bad| name == *bad) {
+    let name = workspace::name(path);
+    if EMPTY_NAMES.contains(&&*name) {
         findings.push(format!("{shown}: name the file after what is in it"));
     }
     if !text.starts_with("//!") && !text.starts_with("#![doc = include_str!") {
