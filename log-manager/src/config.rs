@@ -1,94 +1,44 @@
 //! The settings of one log: Kafka's topic keys, typed and checked.
 
+mod broker;
 mod error;
 mod keys;
+mod macros;
 mod value;
 
 use std::sync::Arc;
 
 use alluvium_record_format::{Codec, TimestampType};
 
+pub use broker::{BrokerConfig, BrokerConfigBuilder, UnknownKey};
 pub use error::{ConfigError, Expected};
-pub(crate) use keys::nearest;
 pub use value::{CleanupPolicy, CompressionType};
 
+use keys::nearest;
+use macros::settings;
 use value::{Bounds, Setting};
 
-/// Defines the settings once: the struct, its getters, the builder's setters, the table of keys.
-macro_rules! settings {
-    ($($(#[$doc:meta])* $name:ident: $type:ty = $default:expr, $key:literal, $bounds:expr;)*) => {
-        /// The settings of one log, checked. Cheap to clone.
-        ///
-        /// # Examples
-        ///
-        /// ```
-        /// # use alluvium_log_manager::{ConfigError, LogConfig};
-        /// let config = LogConfig::builder().segment_bytes(64 << 20).build()?;
-        /// assert_eq!(config.index_interval_bytes(), 4096);
-        ///
-        /// let refused = LogConfig::from_properties([("segment.byte", "1")]).unwrap_err();
-        /// assert_eq!(
-        ///     refused.to_string(),
-        ///     "`segment.byte` is no setting of a log, did you mean `segment.bytes`?"
-        /// );
-        /// # Ok::<(), ConfigError>(())
-        /// ```
-        #[derive(Clone, Debug, Default, PartialEq)]
-        pub struct LogConfig(Arc<Settings>);
-
-        #[derive(Clone, Debug, PartialEq)]
-        struct Settings {
-            $($name: $type,)*
-        }
-
-        impl Default for Settings {
-            fn default() -> Self {
-                Self { $($name: $default,)* }
-            }
-        }
-
-        impl LogConfig {
-            /// Kafka's keys of the settings, in the order of Kafka's documentation.
-            pub const KEYS: &'static [&'static str] = &[$($key,)*];
-
-            $(
-                $(#[$doc])*
-                #[doc = concat!("\n\nKafka's `", $key, "`.")]
-                #[must_use]
-                pub fn $name(&self) -> $type {
-                    self.0.$name
-                }
-            )*
-        }
-
-        impl LogConfigBuilder {
-            $(
-                $(#[$doc])*
-                #[doc = concat!("\n\nKafka's `", $key, "`, by default `", stringify!($default), "`.")]
-                pub fn $name(mut self, value: $type) -> Self {
-                    self.0.$name = value;
-                    self
-                }
-            )*
-
-            /// Sets one setting from Kafka's text; `false` where the key is not one of ours.
-            fn set(&mut self, key: &str, text: &str) -> Result<bool, ConfigError> {
-                match key {
-                    $($key => self.0.$name = Setting::parse($key, text, &$bounds)?,)*
-                    _ => return Ok(false),
-                }
-                Ok(true)
-            }
-
-            fn check(&self) -> Result<(), ConfigError> {
-                $(self.0.$name.check($key, &$bounds)?;)*
-                Ok(())
-            }
-        }
-    };
-}
-
 settings! {
+    /// The settings of one log, checked. Cheap to clone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use alluvium_log_manager::{ConfigError, LogConfig};
+    /// let config = LogConfig::builder().segment_bytes(64 << 20).build()?;
+    /// assert_eq!(config.index_interval_bytes(), 4096);
+    ///
+    /// let refused = LogConfig::from_properties([("segment.byte", "1")]).unwrap_err();
+    /// assert_eq!(
+    ///     refused.to_string(),
+    ///     "`segment.byte` is no setting of a log, did you mean `segment.bytes`?"
+    /// );
+    /// # Ok::<(), ConfigError>(())
+    /// ```
+    LogConfig(Settings), LogConfigBuilder;
+
+    also {}
+
     /// Bytes at which a segment is full: 1 MiB to 2 GiB - 1. A roll comes before the append that
     /// would pass it.
     segment_bytes: u32 = 1 << 30, "segment.bytes", Bounds::Int(1 << 20, I32_MAX);
@@ -223,11 +173,6 @@ impl LogConfig {
     /// Topic keys of Kafka's that a log does not read: accepted and passed over.
     pub const OTHER_KEYS: &'static [&'static str] = keys::OTHER;
 
-    /// Starts from Kafka's defaults.
-    pub fn builder() -> LogConfigBuilder {
-        LogConfigBuilder::default()
-    }
-
     /// Kafka's defaults with these keys of Kafka's set.
     ///
     /// # Errors
@@ -237,11 +182,6 @@ impl LogConfig {
         properties: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, ConfigError> {
         Self::builder().properties(properties)?.build()
-    }
-
-    /// Starts from these settings, to change some.
-    pub fn to_builder(&self) -> LogConfigBuilder {
-        LogConfigBuilder((*self.0).clone())
     }
 
     /// Bytes at which a segment is full, with the override of tests.

@@ -13,6 +13,7 @@ pub use append::{
 pub use background::{Background, Inline, Scheduler, Task, TaskQueue};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use config::{
-    CleanupPolicy, CompressionType, ConfigError, Expected, LogConfig, LogConfigBuilder,
+    BrokerConfig, BrokerConfigBuilder, CleanupPolicy, CompressionType, ConfigError, Expected,
+    LogConfig, LogConfigBuilder, UnknownKey,
 };
 pub use error_code::ErrorCode;

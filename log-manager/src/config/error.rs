@@ -63,6 +63,8 @@ pub enum Expected {
     Boolean,
     /// One of these words.
     OneOf(&'static [&'static str]),
+    /// Paths of directories, with commas between.
+    Paths,
     /// Any of these words, with commas between.
     ListOf(&'static [&'static str]),
 }
@@ -76,6 +78,7 @@ impl fmt::Display for Expected {
             }
             Self::Ratio => f.write_str("a number from 0 to 1"),
             Self::Boolean => f.write_str("true or false"),
+            Self::Paths => f.write_str("paths of directories"),
             Self::OneOf(words) => write!(f, "one of {}", words.join(", ")),
             Self::ListOf(words) => write!(f, "a list of {}", words.join(", ")),
         }

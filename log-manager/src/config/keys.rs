@@ -16,7 +16,7 @@ pub(super) const OTHER: &[&str] = &[
 ];
 
 /// The key spelled most like `key`, if few letters differ.
-pub(crate) fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
+pub(super) fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
     let near = known.iter().map(|&other| (distance(key, other), other)).min()?;
     (near.0 <= key.len() / 3).then_some(near.1)
 }

@@ -1,5 +1,7 @@
 //! Kinds of values, and how Kafka writes them.
 
+use std::path::PathBuf;
+
 use alluvium_record_format::{Codec, TimestampType};
 
 use super::{ConfigError, Expected};
@@ -123,6 +125,7 @@ macro_rules! integer_setting {
 }
 
 integer_setting!(u32);
+integer_setting!(i64);
 integer_setting!(u64);
 integer_setting!(i32);
 
@@ -202,6 +205,20 @@ impl Setting for TimestampType {
     }
 
     fn check(&self, _key: &'static str, _bounds: &Bounds) -> Result<(), ConfigError> {
+        Ok(())
+    }
+}
+
+impl Setting for Vec<PathBuf> {
+    fn parse(_key: &'static str, text: &str, _bounds: &Bounds) -> Result<Self, ConfigError> {
+        let paths = text.split(',').map(str::trim).filter(|path| !path.is_empty());
+        Ok(paths.map(PathBuf::from).collect())
+    }
+
+    fn check(&self, key: &'static str, _bounds: &Bounds) -> Result<(), ConfigError> {
+        if self.is_empty() {
+            return Err(refuse(key, &"empty", Expected::Paths));
+        }
         Ok(())
     }
 }
