@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use alluvium_record_format::{Batch, Decompressor, Record};
+use alluvium_record_format::{Batch, Codec, Decompressor, Record};
 
 use super::ValidationError;
 
@@ -16,23 +16,23 @@ pub(super) fn for_each_record(
     mut each: impl FnMut(&Record<'_>) -> Result<(), ValidationError>,
 ) -> Result<(), ValidationError> {
     let unreadable = |source| ValidationError::Unreadable { source };
+    if batch.header().attributes().codec() == Some(Codec::None) {
+        for record in batch.records().map_err(unreadable)? {
+            each(&record.map_err(unreadable)?)?;
+        }
+        return Ok(());
+    }
     let limit = usize::try_from(max_record_bytes).unwrap_or(usize::MAX);
-    SCRATCH.with_borrow_mut(|scratch| {
-        let Scratch { decompressor, buffer } = scratch;
-        for record in decompressor.inflate(batch, limit, buffer).map_err(unreadable)? {
+    DECOMPRESSOR.with_borrow_mut(|decompressor| {
+        let mut records = decompressor.records(batch, limit).map_err(unreadable)?;
+        while let Some(record) = records.next_record() {
             each(&record.map_err(unreadable)?)?;
         }
         Ok(())
     })
 }
 
-#[derive(Default)]
-struct Scratch {
-    decompressor: Decompressor,
-    buffer: Vec<u8>,
-}
-
 thread_local! {
     /// The state of codecs is dear to make: one for each thread that appends.
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
+    static DECOMPRESSOR: RefCell<Decompressor> = RefCell::default();
 }

@@ -258,3 +258,57 @@ fn a_control_batch_is_not_compressed() {
     let attributes = Batch::parse(&stored, Position::new(0)).unwrap().header().attributes();
     assert_eq!((attributes.codec(), attributes.is_control()), (Some(Codec::None), true));
 }
+
+#[test]
+fn a_leader_stores_the_codec_that_the_topic_asks_for() {
+    let codecs = [Codec::None, Codec::Gzip, Codec::Snappy, Codec::Lz4, Codec::Zstd];
+    let records = [(Some(&b"a"[..]), NOW.get()), (None, NOW.get() - 9), (Some(b""), -1)];
+    for source in codecs {
+        for target in codecs {
+            let topic = LogConfig::builder().compression_type(CompressionType::Codec(target));
+            let settings = BatchSettings::new(Offset::new(0)).codec(source);
+            let sent = batch_with(settings, &records);
+            let stored = written_by(&topic.build().unwrap(), append(), sent.clone());
+            let batch = Batch::parse(&stored, Position::new(0)).unwrap();
+            batch.verify_crc().unwrap();
+            assert_eq!(batch.header().attributes().codec(), Some(target));
+            assert_eq!(batch.header().leader_epoch(), Some(LeaderEpoch::new(4)));
+            assert_eq!(batch.header().max_timestamp(), Some(NOW));
+            if source == target {
+                assert_eq!(stored[16..], sent[16..], "{source} is kept as it is");
+            }
+            let mut buffer = Vec::new();
+            let read: Vec<_> = batch.inflate(1 << 20, &mut buffer).unwrap().collect();
+            for (index, (record, (key, time))) in read.into_iter().zip(records).enumerate() {
+                let record = record.unwrap();
+                assert_eq!(record.offset().get(), 100 + i64::try_from(index).unwrap());
+                assert_eq!(record.key(), key);
+                assert_eq!(record.timestamp().map_or(-1, Timestamp::get), time);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_grows_past_the_limit_in_recompression_is_refused() {
+    let settings = BatchSettings::new(Offset::new(0)).codec(Codec::Gzip);
+    let sent = batch_with(settings, &[(Some(&[7; 2000]), NOW.get())]);
+    let topic = LogConfig::builder()
+        .max_message_bytes(1000)
+        .compression_type(CompressionType::Codec(Codec::None))
+        .build()
+        .unwrap();
+    assert_eq!(refused_by(&topic, sent).code(), ErrorCode::MessageTooLarge);
+}
+
+/// FR-018: 64 MiB of zeros arrive as a batch of two kilobytes.
+#[test]
+fn a_record_that_inflates_past_the_limit_is_refused() {
+    let settings = BatchSettings::new(Offset::new(0)).codec(Codec::Zstd);
+    let sent = batch_with(settings, &[(Some(&vec![0; 64 << 20]), NOW.get())]);
+    assert!(sent.len() < 8192);
+    let limit = |bytes| LogConfig::builder().max_decompressed_message_bytes(bytes).build().unwrap();
+    let error = refused_by(&limit(1 << 20), sent.clone());
+    assert_eq!(error.code(), ErrorCode::InvalidRecord);
+    written_by(&limit(80 << 20), append(), sent);
+}
