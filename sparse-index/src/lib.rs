@@ -1,2 +1,39 @@
 #![doc = include_str!("../README.md")]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
+#![warn(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+mod builder;
+mod entry;
+mod error;
+mod index_file;
+mod lazy;
+#[expect(unsafe_code, reason = "the one module that maps files; each use is proved there")]
+mod map;
+mod offset_index;
+mod offset_index_file;
+mod rule;
+mod search;
+mod time_index;
+mod time_index_file;
+mod transaction_index;
+mod transaction_index_file;
+
+pub use builder::{BuiltIndexes, IndexBuilder};
+pub use entry::{AbortedTxn, OffsetEntry, TimeEntry};
+pub use error::{IndexError, Refusal};
+pub use lazy::LazyIndex;
+pub use map::MapPermit;
+pub use offset_index::{OffsetEntries, OffsetIndex};
+pub use offset_index_file::OffsetIndexFile;
+pub use rule::{BatchInfo, DueEntries, IndexRule};
+pub use time_index::{TimeEntries, TimeIndex};
+pub use time_index_file::TimeIndexFile;
+pub use transaction_index::{AbortedTxns, CollectedTxns, TransactionIndex};
+pub use transaction_index_file::TransactionIndexFile;

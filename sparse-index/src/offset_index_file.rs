@@ -1,0 +1,246 @@
+//! The offset index of a segment as a file. Format: `docs/format/offset-index.md`.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
+
+use alluvium_record_format::{CorruptKind, Corruption, Offset, Position};
+
+use crate::builder::check_offset;
+use crate::entry::OFFSET_ENTRY_LEN;
+use crate::index_file::{IndexFile, shared_methods};
+use crate::offset_index::{position_of, signed};
+use crate::{IndexError, MapPermit, OffsetEntry, Refusal};
+
+/// The offset index of one segment: for every few kilobytes of log, where a batch begins.
+///
+/// All methods take `&self`: any number of threads look things up while one appends. A look-up
+/// takes no lock and makes no system call; methods that change the file keep each other out.
+///
+/// An entry is a hint. The file holds no checksum, and a crash can leave anything in it: look
+/// at the batch header at [`OffsetEntry::position`] before you believe it, and where it does
+/// not fit call [`reset`](Self::reset) and append the entries of the log again.
+///
+/// No descriptor stays open. The file is found again by its path where a call needs it, so say
+/// when it is renamed: [`set_path`](Self::set_path).
+#[derive(Debug)]
+pub struct OffsetIndexFile {
+    base: Offset,
+    file: IndexFile,
+}
+
+impl OffsetIndexFile {
+    /// Creates the file, full length and empty: `max_bytes` (`segment.index.bytes`, Kafka's
+    /// default is 10 MiB) rounded down to whole entries. Takes no blocks on disk until the
+    /// first append.
+    ///
+    /// # Errors
+    ///
+    /// `Io` where the file exists; `Refused` with `Length` where no entry fits.
+    pub fn create(
+        path: &Path,
+        base: Offset,
+        max_bytes: u32,
+        permit: &MapPermit,
+    ) -> Result<Self, IndexError> {
+        let file = IndexFile::create(path, OFFSET_ENTRY_LEN, max_bytes, permit)?;
+        Ok(Self { base, file })
+    }
+
+    /// Opens the file of an active segment, with all entries that are in it and as long as it
+    /// is. Call [`resize`](Self::resize) to make room for more, up to `max_bytes`.
+    ///
+    /// Kafka takes every slot of the file for an entry. Here the zeros that a crash leaves
+    /// behind the last entry do not count, nor does a torn entry at the end.
+    ///
+    /// # Errors
+    ///
+    /// `Io`, also where there is no file; `Corrupt` for a file of 2 GiB or more.
+    pub fn open(
+        path: &Path,
+        base: Offset,
+        max_bytes: u32,
+        permit: &MapPermit,
+    ) -> Result<Self, IndexError> {
+        Ok(Self::over(base, IndexFile::open(path, OFFSET_ENTRY_LEN, max_bytes, permit)?))
+    }
+
+    /// Opens the file of a sealed segment for reading. A small one, up to 4 KiB, is read into
+    /// memory; a larger one is mapped.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_sealed(path: &Path, base: Offset, permit: &MapPermit) -> Result<Self, IndexError> {
+        Ok(Self::over(base, IndexFile::open_sealed(path, OFFSET_ENTRY_LEN, permit)?))
+    }
+
+    /// Appends an entry. Reserves blocks on disk first where it must, so that a full disk is an
+    /// error, and the entry is there as a whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` with `Full`, `OutOfOrder`, `OffsetOverflow`, `PositionOverflow` or `Sealed`;
+    /// `DiskFull`, `Io`, `Changed`. The index is as before.
+    pub fn append(&self, entry: OffsetEntry) -> Result<(), IndexError> {
+        let mut writer = self.file.writer()?;
+        let packed = self.check(entry).map_err(|refusal| writer.refused(refusal))?;
+        let at = self.file.reserve_slot(&mut writer)?;
+        self.file.push64(at, packed);
+        Ok(())
+    }
+
+    /// Drops the entries with an offset of `offset` or above. The length of the file stays.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` with `Sealed`.
+    pub fn truncate_to(&self, offset: Offset) -> Result<(), IndexError> {
+        let _writer = self.file.writer()?;
+        let first_dropped = sort_key(self.base, offset, 0);
+        let words = self.file.view().words64();
+        self.file.take_back(words.partition_point(|word| load(word) < first_dropped));
+        Ok(())
+    }
+
+    /// Returns the entry with the largest offset that is not above `target`.
+    ///
+    /// The record itself lies at or after the entry's [`Position`], so scan the `.log` file
+    /// from there. Below the first entry, the answer is the segment's base offset at byte 0.
+    /// Binary search: O(log n), no lock, no allocation, no I/O beyond page faults. Looks among
+    /// the newest 1024 entries first.
+    ///
+    /// Source: `OffsetIndex.lookup` in Kafka; `docs/format/offset-index.md#lookup`.
+    #[must_use]
+    pub fn lookup(&self, target: Offset) -> OffsetEntry {
+        let target = sort_key(self.base, target, u32::MAX);
+        self.read(|words| last_not_above(words, target))
+            .unwrap_or(OffsetEntry::new(self.base, Position::new(0)))
+    }
+
+    /// Returns the offset of the first entry that begins `size_bytes` or more after
+    /// `position`; see [`OffsetIndex::upper_bound_offset`](crate::OffsetIndex::upper_bound_offset).
+    #[must_use]
+    pub fn upper_bound_offset(&self, position: Position, size_bytes: u32) -> Option<Offset> {
+        let target = signed(Position::new(position.get().wrapping_add(size_bytes)));
+        let position = |word: &AtomicU64| signed(self.unpack(load(word)).position);
+        let found = self.read(|words| {
+            let above = words.partition_point(|word| position(word) < target);
+            let is_first = above == 0 && words.first().map(position) == Some(target);
+            words.get(if is_first { 1 } else { above }).map(load)
+        });
+        found.map(|entry| entry.offset)
+    }
+
+    /// The entry in slot `index`, from 0.
+    #[must_use]
+    pub fn entry(&self, index: usize) -> Option<OffsetEntry> {
+        self.read(|words| words.get(index).map(load))
+    }
+
+    /// The last entry.
+    #[must_use]
+    pub fn last_entry(&self) -> Option<OffsetEntry> {
+        self.read(|words| words.last().map(load))
+    }
+
+    /// The offset of the last entry, or the base offset of an empty index.
+    #[must_use]
+    pub fn last_offset(&self) -> Offset {
+        self.last_entry().map_or(self.base, |entry| entry.offset)
+    }
+
+    /// Iterates over the entries, with those that are appended meanwhile.
+    pub fn iter(&self) -> impl Iterator<Item = OffsetEntry> {
+        (0..).map_while(|index| self.entry(index))
+    }
+
+    /// Whether there is no room for another entry. A log rolls then.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.len() >= self.max_entries()
+    }
+
+    fn over(base: Offset, file: IndexFile) -> Self {
+        let entries = count_entries(file.slots().words64());
+        file.publish(entries);
+        Self { base, file }
+    }
+
+    /// Reads one word through `find`, again and again until no entry was taken back meanwhile.
+    fn read(&self, find: impl Fn(&[AtomicU64]) -> Option<i64>) -> Option<OffsetEntry> {
+        loop {
+            let view = self.file.view();
+            let found = find(view.words64());
+            if view.is_unchanged() {
+                return found.map(|word| self.unpack(word));
+            }
+        }
+    }
+
+    fn check(&self, entry: OffsetEntry) -> Result<u64, Refusal> {
+        if self.is_full() {
+            return Err(Refusal::Full { entries: self.len() });
+        }
+        check_offset(self.last_entry().map(|last| last.offset), entry)?;
+        entry.pack(self.base)
+    }
+
+    fn check_last(&self) -> Result<(), Corruption> {
+        let last = self.last_offset();
+        if last >= self.base {
+            return Ok(());
+        }
+        let at = position_of(self.len().saturating_sub(1).saturating_mul(OFFSET_ENTRY_LEN));
+        Err(CorruptKind::index_order(last.get(), self.base.get()).at(at))
+    }
+
+    const fn unpack(&self, word: i64) -> OffsetEntry {
+        OffsetEntry::unpack(self.base, word.cast_unsigned())
+    }
+}
+
+shared_methods!(OffsetIndexFile);
+
+/// A stored entry as one number that sorts by offset, then by position.
+fn load(word: &AtomicU64) -> i64 {
+    u64::from_be(word.load(Ordering::Relaxed)).cast_signed()
+}
+
+/// The number that `offset` at byte `position` would sort by.
+fn sort_key(base: Offset, offset: Offset, position: u32) -> i64 {
+    let relative = offset.get().saturating_sub(base.get());
+    let relative = relative.clamp(i32::MIN.into(), i32::MAX.into());
+    relative << u32::BITS | i64::from(position)
+}
+
+/// The last of the sorted `words` that is not above `target`. Most readers are near the end of
+/// the log, so the newest words come first: they are in the cache.
+fn last_not_above(words: &[AtomicU64], target: i64) -> Option<i64> {
+    let (old, new) = words.split_at_checked(words.len().saturating_sub(NEWEST)).unwrap_or_default();
+    let old_last = old.last().map(load);
+    let part = if old_last.is_some_and(|last| last > target) { old } else { new };
+    let below = part.partition_point(|word| load(word) <= target);
+    match below.checked_sub(1) {
+        Some(index) => part.get(index).map(load),
+        None => old_last.filter(|last| *last <= target),
+    }
+}
+
+/// The entries of a file that was just opened: its whole slots without the zeros at the end.
+fn count_entries(slots: &[AtomicU64]) -> usize {
+    if slots.last().is_none_or(|last| load(last) > i64::from(u32::MAX)) {
+        return slots.len();
+    }
+    // Offsets rise and are above the base from slot 1 on, so an offset equal to the base there
+    // is padding. So are zeros in slot 0: the first batch never gets an entry.
+    let is_padding = |word: &AtomicU64| u32::try_from(load(word)).is_ok();
+    match slots.split_first() {
+        Some((first, rest)) if load(first) != 0 => {
+            rest.partition_point(|word| !is_padding(word)).saturating_add(1)
+        }
+        _ => 0,
+    }
+}
+
+/// How many entries at the end are searched first: those of 8 KiB, as in Kafka.
+const NEWEST: usize = 1024;

@@ -1,0 +1,231 @@
+//! The time index of a segment as a file. Format: `docs/format/time-index.md`.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::path::Path;
+
+use alluvium_record_format::{CorruptKind, Corruption, Offset, Timestamp};
+
+use crate::builder::check_time;
+use crate::entry::{TIME_ENTRY_LEN, timestamp_of};
+use crate::index_file::{IndexFile, shared_methods};
+use crate::offset_index::position_of;
+use crate::{IndexError, MapPermit, Refusal, TimeEntry};
+
+/// The time index of one segment: how far timestamps had risen by which offset.
+///
+/// All methods take `&self`: any number of threads look things up while one appends. A look-up
+/// takes no lock and makes no system call; methods that change the file keep each other out.
+///
+/// An entry is a hint, as in [`OffsetIndexFile`](crate::OffsetIndexFile).
+///
+/// No descriptor stays open. The file is found again by its path where a call needs it, so say
+/// when it is renamed: [`set_path`](Self::set_path).
+#[derive(Debug)]
+pub struct TimeIndexFile {
+    base: Offset,
+    file: IndexFile,
+}
+
+impl TimeIndexFile {
+    /// Creates the file, full length and empty: `max_bytes` (`segment.index.bytes`, Kafka's
+    /// default is 10 MiB) rounded down to whole entries. Takes no blocks on disk until the
+    /// first append.
+    ///
+    /// # Errors
+    ///
+    /// `Io` where the file exists; `Refused` with `Length` where no entry fits.
+    pub fn create(
+        path: &Path,
+        base: Offset,
+        max_bytes: u32,
+        permit: &MapPermit,
+    ) -> Result<Self, IndexError> {
+        let file = IndexFile::create(path, TIME_ENTRY_LEN, max_bytes, permit)?;
+        Ok(Self { base, file })
+    }
+
+    /// Opens the file of an active segment, with all entries that are in it and as long as it
+    /// is. Call [`resize`](Self::resize) to make room for more, up to `max_bytes`.
+    ///
+    /// Kafka takes every slot of the file for an entry. Here the zeros that a crash leaves
+    /// behind the last entry do not count, nor does a torn entry at the end.
+    ///
+    /// # Errors
+    ///
+    /// `Io`, also where there is no file; `Corrupt` for a file of 2 GiB or more.
+    pub fn open(
+        path: &Path,
+        base: Offset,
+        max_bytes: u32,
+        permit: &MapPermit,
+    ) -> Result<Self, IndexError> {
+        Ok(Self::over(base, IndexFile::open(path, TIME_ENTRY_LEN, max_bytes, permit)?))
+    }
+
+    /// Opens the file of a sealed segment for reading. A small one, up to 4 KiB, is read into
+    /// memory; a larger one is mapped.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_sealed(path: &Path, base: Offset, permit: &MapPermit) -> Result<Self, IndexError> {
+        Ok(Self::over(base, IndexFile::open_sealed(path, TIME_ENTRY_LEN, permit)?))
+    }
+
+    /// Appends an entry if its timestamp is above the last one, and returns whether it did. The
+    /// first entry needs a timestamp of 0 or more. The last slot is kept for
+    /// [`append_final`](Self::append_final).
+    ///
+    /// # Errors
+    ///
+    /// `Refused` with `Full`, `OutOfOrder` for an offset below the last one,
+    /// `TimestampOutOfOrder`, `OffsetOverflow` or `Sealed`; `DiskFull`, `Io`, `Changed`. The
+    /// index is as before.
+    pub fn maybe_append(&self, entry: TimeEntry) -> Result<bool, IndexError> {
+        self.append_below(entry, self.max_entries().saturating_sub(1))
+    }
+
+    /// Appends the entry with which a segment ends, as [`maybe_append`](Self::maybe_append)
+    /// does, but into the last slot too.
+    ///
+    /// # Errors
+    ///
+    /// As [`maybe_append`](Self::maybe_append); `Full` only where an entry would be added.
+    pub fn append_final(&self, entry: TimeEntry) -> Result<bool, IndexError> {
+        self.append_below(entry, usize::MAX)
+    }
+
+    /// Drops the entries with an offset of `offset` or above. The length of the file stays.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` with `Sealed`.
+    pub fn truncate_to(&self, offset: Offset) -> Result<(), IndexError> {
+        let _writer = self.file.writer()?;
+        let (entries, _) = self.file.view().words32().as_chunks();
+        let kept = entries.partition_point(|words| self.unpack(load(words)).offset < offset);
+        self.file.take_back(kept);
+        Ok(())
+    }
+
+    /// Returns the entry with the largest timestamp that is not above `target`.
+    ///
+    /// Every record with a later timestamp lies behind the entry's offset. `None` below the
+    /// first entry: search from the start of the segment. Binary search: O(log n), no lock, no
+    /// allocation, no I/O beyond page faults.
+    ///
+    /// Source: `TimeIndex.lookup` in Kafka; `docs/format/time-index.md#lookup`.
+    #[must_use]
+    pub fn lookup(&self, target: Timestamp) -> Option<TimeEntry> {
+        let target = target.get();
+        self.read(|entries| {
+            let above = entries.partition_point(|words| load_timestamp(words) <= target);
+            entries.get(above.checked_sub(1)?).map(load)
+        })
+    }
+
+    /// The entry in slot `index`, from 0.
+    #[must_use]
+    pub fn entry(&self, index: usize) -> Option<TimeEntry> {
+        self.read(|entries| entries.get(index).map(load))
+    }
+
+    /// The last entry: the largest timestamp of the segment, as far as the index knows. `None`
+    /// where Kafka answers timestamp -1 at the base offset.
+    #[must_use]
+    pub fn last_entry(&self) -> Option<TimeEntry> {
+        self.read(|entries| entries.last().map(load))
+    }
+
+    /// Iterates over the entries, with those that are appended meanwhile.
+    pub fn iter(&self) -> impl Iterator<Item = TimeEntry> {
+        (0..).map_while(|index| self.entry(index))
+    }
+
+    /// Whether there is no room for another entry but the final one. A log rolls then.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.len() >= self.max_entries().saturating_sub(1)
+    }
+
+    fn over(base: Offset, file: IndexFile) -> Self {
+        let entries = count_entries(file.slots().words32());
+        file.publish(entries);
+        Self { base, file }
+    }
+
+    fn append_below(&self, entry: TimeEntry, max_entries: usize) -> Result<bool, IndexError> {
+        let mut writer = self.file.writer()?;
+        if self.len() >= max_entries {
+            return Err(writer.refused(Refusal::Full { entries: self.len() }));
+        }
+        let checked = check_time(self.last_entry(), entry);
+        if !checked.map_err(|refusal| writer.refused(refusal))? {
+            return Ok(false);
+        }
+        let words = entry.pack(self.base).map_err(|refusal| writer.refused(refusal))?;
+        let at = self.file.reserve_slot(&mut writer)?;
+        self.file.push32(at, words);
+        Ok(true)
+    }
+
+    /// Reads one entry through `find`, again and again until no entry was taken back meanwhile.
+    fn read(&self, find: impl Fn(&[Stored]) -> Option<[u32; 3]>) -> Option<TimeEntry> {
+        loop {
+            let view = self.file.view();
+            let (entries, _) = view.words32().as_chunks();
+            let found = find(entries);
+            if view.is_unchanged() {
+                return found.map(|words| self.unpack(words));
+            }
+        }
+    }
+
+    fn check_last(&self) -> Result<(), Corruption> {
+        let (Some(first), Some(last)) = (self.entry(0), self.last_entry()) else { return Ok(()) };
+        let at = position_of(self.len().saturating_sub(1).saturating_mul(TIME_ENTRY_LEN));
+        if last.timestamp < first.timestamp {
+            let (found, bound) = (last.timestamp.get(), first.timestamp.get());
+            return Err(CorruptKind::index_order(found, bound).at(at));
+        }
+        if last.offset < self.base {
+            let (found, bound) = (last.offset.get(), self.base.get());
+            return Err(CorruptKind::index_order(found, bound).at(at));
+        }
+        Ok(())
+    }
+
+    fn unpack(&self, words: [u32; 3]) -> TimeEntry {
+        TimeEntry::unpack(self.base, words)
+    }
+}
+
+shared_methods!(TimeIndexFile);
+
+/// An entry in the file: two words of timestamp, one of relative offset, all big-endian.
+type Stored = [AtomicU32; 3];
+
+fn load(words: &Stored) -> [u32; 3] {
+    words.each_ref().map(|word| u32::from_be(word.load(Ordering::Relaxed)))
+}
+
+fn load_timestamp(words: &Stored) -> i64 {
+    let [high, low, _] = load(words);
+    timestamp_of(high, low)
+}
+
+/// The entries of a file that was just opened: its whole slots without the zeros at the end.
+fn count_entries(slots: &[AtomicU32]) -> usize {
+    let (slots, _) = slots.as_chunks::<3>();
+    let is_padding = |words: &Stored| matches!(load(words), [_, _, 0]);
+    match slots {
+        // One slot of zeros is an entry: a segment with one record of timestamp 0 has it.
+        [] | [_] => slots.len(),
+        [.., last] if !is_padding(last) => slots.len(),
+        // Offsets rise, so one equal to the base behind slot 0 is padding.
+        [first, rest @ ..] => match rest.partition_point(|words| !is_padding(words)) {
+            0 if load(first) == [0; 3] => 0,
+            others => others.saturating_add(1),
+        },
+    }
+}

@@ -1,0 +1,96 @@
+//! The offset index as a file: create, append, look up, truncate, resize, reopen.
+
+use std::fs;
+
+use alluvium_record_format::{Offset, Position};
+use alluvium_sparse_index::{IndexError, OffsetIndexFile, Refusal};
+
+use crate::support::{Dir, at, hex};
+
+fn refusal(result: Result<(), IndexError>) -> Refusal {
+    result.unwrap_err().refusal().expect("a refusal")
+}
+
+#[test]
+fn a_new_file_has_the_length_of_the_whole_entries_that_fit() {
+    let dir = Dir::new();
+    let index = dir.offset_index(0, 1005);
+    assert_eq!((index.size_bytes(), index.len(), index.max_entries()), (1000, 0, 125));
+    assert_eq!(fs::metadata(dir.path("00000000000000000000.index")).unwrap().len(), 1000);
+}
+
+#[test]
+fn entries_of_the_worked_example_are_stored_as_kafka_stores_them() {
+    let dir = Dir::new();
+    let index = dir.offset_index(0, 1000);
+    for (offset, position) in [(3, 455), (6, 910), (9, 1254)] {
+        index.append(at(offset, position)).unwrap();
+    }
+    index.trim_to_valid_size().unwrap();
+    let stored = fs::read(dir.path("00000000000000000000.index")).unwrap();
+    assert_eq!(stored, hex("00000003 000001c7 | 00000006 0000038e | 00000009 000004e6"));
+}
+
+#[test]
+fn a_look_up_finds_the_last_entry_not_above_the_target() {
+    let dir = Dir::new();
+    let index = dir.offset_index(100, 1000);
+    assert_eq!(index.lookup(Offset::new(500)), at(100, 0));
+    index.append(at(110, 4096)).unwrap();
+    index.append(at(125, 8192)).unwrap();
+    let found = [0, 109, 110, 124, 125, i64::MAX].map(|target| index.lookup(Offset::new(target)));
+    let expected =
+        [at(100, 0), at(100, 0), at(110, 4096), at(110, 4096), at(125, 8192), at(125, 8192)];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_upper_bound_is_the_first_entry_behind_the_slice() {
+    let dir = Dir::new();
+    let index = dir.offset_index(100, 1000);
+    let bound = |index: &OffsetIndexFile, position, size| {
+        index.upper_bound_offset(Position::new(position), size).map(Offset::get)
+    };
+    assert_eq!(bound(&index, 0, 10), None);
+    index.append(at(110, 4096)).unwrap();
+    index.append(at(125, 8192)).unwrap();
+    assert_eq!(bound(&index, 0, 4095), Some(110));
+    assert_eq!(bound(&index, 4096, 4096), Some(125));
+    assert_eq!(bound(&index, 4096, 4097), None);
+    assert_eq!(bound(&index, 1, 0x7fff_ffff), Some(110), "the sum wraps below 0");
+    assert_eq!(bound(&index, 0, 4096), Some(125), "an equal first entry is passed over");
+}
+
+#[test]
+fn an_append_is_refused_where_kafka_refuses_it_and_leaves_the_index_alone() {
+    let dir = Dir::new();
+    let index = dir.offset_index(100, 16);
+    index.append(at(110, 4096)).unwrap();
+    assert!(matches!(refusal(index.append(at(110, 5000))), Refusal::OutOfOrder { .. }));
+    assert!(matches!(refusal(index.append(at(99, 5000))), Refusal::OutOfOrder { .. }));
+    let far = 100 + i64::from(i32::MAX);
+    assert!(matches!(refusal(index.append(at(far + 1, 5000))), Refusal::OffsetOverflow { .. }));
+    let high = at(111, 0x8000_0000);
+    assert!(matches!(refusal(index.append(high)), Refusal::PositionOverflow { .. }));
+    assert_eq!(index.iter().collect::<Vec<_>>(), [at(110, 4096)]);
+    index.append(at(far, 5000)).unwrap();
+    assert!(index.is_full());
+    assert!(matches!(refusal(index.append(at(far, 5001))), Refusal::Full { entries: 2, .. }));
+}
+
+#[test]
+fn a_reopened_index_goes_on_after_a_resize() {
+    let dir = Dir::new();
+    let index = dir.offset_index(0, 1000);
+    index.append(at(5, 100)).unwrap();
+    index.trim_to_valid_size().unwrap();
+    drop(index);
+    let path = dir.path("00000000000000000000.index");
+    let index = OffsetIndexFile::open(&path, Offset::new(0), 1000, &dir.permit).unwrap();
+    assert!(index.is_full());
+    assert!(index.resize(1005).unwrap());
+    assert!(!index.resize(1005).unwrap());
+    index.append(at(6, 200)).unwrap();
+    assert_eq!(index.iter().collect::<Vec<_>>(), [at(5, 100), at(6, 200)]);
+    assert_eq!((index.len(), index.max_entries()), (2, 125));
+}
