@@ -3,6 +3,8 @@
 mod damage;
 mod fresh;
 mod modes;
+mod plan;
+mod written;
 
 use anyhow::{Result, ensure};
 
@@ -25,6 +27,7 @@ pub(crate) fn run(seed: u64) -> Result<()> {
     let work = workspace::scratch().join("oracle");
     workspace::empty_dir(&work)?;
     let mut tally = Tally::default();
+    written::check(&kafka, &work.join("written"), &mut tally)?;
     let disk = fresh::check(&kafka, &alluvium, seed, &work, &mut tally)?;
     modes::check(&kafka, &alluvium, &disk.join("clean"), &modes::EVERY, &mut tally)?;
     modes::check(&kafka, &alluvium, &disk.join("unclean"), &modes::EVERY, &mut tally)?;
