@@ -1,68 +1,12 @@
 //! Walks a buffer of entries: batches of magic 2, messages of magic 0 and 1.
 
-use zerocopy::big_endian::{I32, I64, U32};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+mod prefix;
+mod walker;
 
-use crate::{Batch, BatchHeader, CorruptKind, Corruption, Offset, Position};
+use crate::{Batch, Corruption, LegacyEntry, Offset, Position};
 
-/// The first 17 bytes of every entry, whatever its magic.
-#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
-#[repr(C)]
-pub struct Prefix {
-    offset: I64,       // 0: base offset (v2), offset of the last message (v0, v1)
-    length: I32,       // 8: bytes after this field
-    epoch_or_crc: U32, // 12: leader epoch (v2), CRC-32 (v0, v1)
-    magic: i8,         // 16
-}
-
-impl Prefix {
-    /// Bytes of the prefix.
-    pub const LEN: usize = 17;
-
-    /// Bytes before those that the length field counts.
-    pub const OVERHEAD: usize = 12;
-
-    /// The smallest length field of any entry: a message of magic 0 without key and value.
-    pub const MIN_LENGTH: i32 = 14;
-
-    /// Reads the prefix and checks the length field and the magic byte (0, 1 or 2).
-    ///
-    /// # Errors
-    ///
-    /// `Truncated` below 17 bytes, `BatchLength`, `Magic`.
-    pub fn parse(bytes: &[u8], at: Position) -> Result<&Self, Corruption> {
-        let (prefix, _) = Self::ref_from_prefix(bytes).map_err(|_short| {
-            CorruptKind::Truncated { need: Self::LEN, have: bytes.len() }.at(at)
-        })?;
-        let min = if prefix.magic == 2 { BatchHeader::MIN_BATCH_LENGTH } else { Self::MIN_LENGTH };
-        let found = prefix.length.get();
-        if found < min {
-            return Err(CorruptKind::BatchLength { found, min }.at(at.saturating_add_len(8)));
-        }
-        match prefix.magic {
-            0..=2 => Ok(prefix),
-            found => Err(CorruptKind::Magic { found }.at(at.saturating_add_len(16))),
-        }
-    }
-
-    /// The first field: base offset of a batch, offset of a message.
-    #[must_use]
-    pub fn offset(&self) -> Offset {
-        Offset::new(self.offset.get())
-    }
-
-    /// Bytes of the whole entry.
-    #[must_use]
-    pub fn size_bytes(&self) -> u64 {
-        u64::try_from(self.length.get()).unwrap_or(0).saturating_add(12)
-    }
-
-    /// 0, 1 or 2.
-    #[must_use]
-    pub const fn magic(&self) -> i8 {
-        self.magic
-    }
-}
+pub use prefix::Prefix;
+pub use walker::Walker;
 
 /// One entry of a log file.
 #[derive(Clone, Copy, Debug)]
@@ -74,34 +18,6 @@ pub enum Entry<'a> {
     Legacy(LegacyEntry<'a>),
 }
 
-/// A message of magic 0 or 1, perhaps a compressed wrapper of more.
-#[derive(Clone, Copy, Debug)]
-pub struct LegacyEntry<'a> {
-    prefix: &'a Prefix,
-    bytes: &'a [u8],
-    position: Position,
-}
-
-impl<'a> LegacyEntry<'a> {
-    /// The 17 bytes at the start.
-    #[must_use]
-    pub const fn prefix(&self) -> &'a Prefix {
-        self.prefix
-    }
-
-    /// The whole entry as stored.
-    #[must_use]
-    pub const fn bytes(&self) -> &'a [u8] {
-        self.bytes
-    }
-
-    /// The first byte of the entry in its file or buffer.
-    #[must_use]
-    pub const fn position(&self) -> Position {
-        self.position
-    }
-}
-
 impl<'a> Entry<'a> {
     /// Reads the entry at the start of `bytes`, which is byte `at` of its file.
     ///
@@ -109,14 +25,11 @@ impl<'a> Entry<'a> {
     ///
     /// As [`Prefix::parse`], and `Truncated` when the entry is longer than `bytes`.
     pub fn parse(bytes: &'a [u8], at: Position) -> Result<Self, Corruption> {
-        let prefix = Prefix::parse(bytes, at)?;
-        if prefix.magic() == 2 {
-            return Batch::parse(bytes, at).map(Self::Batch);
+        if Prefix::parse(bytes, at)?.magic() == 2 {
+            Batch::parse(bytes, at).map(Self::Batch)
+        } else {
+            LegacyEntry::parse(bytes, at).map(Self::Legacy)
         }
-        let need = usize::try_from(prefix.size_bytes()).unwrap_or(usize::MAX);
-        let have = bytes.len();
-        let bytes = bytes.get(..need).ok_or(CorruptKind::Truncated { need, have }.at(at))?;
-        Ok(Self::Legacy(LegacyEntry { prefix, bytes, position: at }))
     }
 
     /// The whole entry as stored.
@@ -127,28 +40,70 @@ impl<'a> Entry<'a> {
             Self::Legacy(entry) => entry.bytes(),
         }
     }
+
+    /// The first byte of the entry in its file or buffer.
+    #[must_use]
+    pub const fn position(&self) -> Position {
+        match self {
+            Self::Batch(batch) => batch.position(),
+            Self::Legacy(entry) => entry.position(),
+        }
+    }
+
+    /// The last offset of the entry.
+    #[must_use]
+    pub fn last_offset(&self) -> Offset {
+        match self {
+            Self::Batch(batch) => batch.header().last_offset(),
+            Self::Legacy(entry) => entry.offset(),
+        }
+    }
+
+    /// Compares the stored checksum with the bytes.
+    ///
+    /// # Errors
+    ///
+    /// `Crc` at the checksum.
+    pub fn verify_crc(&self) -> Result<(), Corruption> {
+        match self {
+            Self::Batch(batch) => batch.verify_crc(),
+            Self::Legacy(entry) => entry.verify_crc(),
+        }
+    }
 }
 
-/// Iterates over the entries of a buffer. Yields whole entries, then at most one error: the
-/// damage, or `Truncated` where the buffer ends inside an entry.
+/// Iterates over the entries of a buffer, by the rules of [`Walker`]. Yields whole entries, then
+/// at most one error: the damage, or `Truncated` where the buffer ends inside an entry.
+/// Checksums are left to the caller.
 #[derive(Clone, Debug)]
 pub struct Entries<'a> {
     rest: &'a [u8],
-    position: Position,
-    done: bool,
+    walker: Walker,
 }
 
 impl<'a> Entries<'a> {
     /// Iterates over `bytes`, which begin at byte `at` of their file.
     #[must_use]
-    pub const fn new(bytes: &'a [u8], at: Position) -> Self {
-        Self { rest: bytes, position: at, done: false }
+    pub fn new(bytes: &'a [u8], at: Position) -> Self {
+        Self { rest: bytes, walker: Walker::new(at, at.saturating_add_len(bytes.len())) }
     }
 
     /// The byte after the last whole entry.
     #[must_use]
     pub const fn position(&self) -> Position {
-        self.position
+        self.walker.position()
+    }
+
+    fn read(&mut self) -> Result<Option<Entry<'a>>, Corruption> {
+        let at = self.walker.position();
+        let Some(prefix) = self.walker.step(self.rest)? else { return Ok(None) };
+        let entry = if prefix.magic() == 2 {
+            Entry::Batch(Batch::parse(self.rest, at)?)
+        } else {
+            Entry::Legacy(LegacyEntry::parse(self.rest, at)?)
+        };
+        self.rest = self.rest.get(entry.bytes().len()..).unwrap_or_default();
+        Ok(Some(entry))
     }
 }
 
@@ -156,18 +111,15 @@ impl<'a> Iterator for Entries<'a> {
     type Item = Result<Entry<'a>, Corruption>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.done || self.rest.is_empty() {
+        if self.rest.is_empty() {
             return None;
         }
-        let entry = Entry::parse(self.rest, self.position);
-        match &entry {
-            Ok(entry) => {
-                let len = entry.bytes().len();
-                self.rest = self.rest.get(len..).unwrap_or_default();
-                self.position = self.position.saturating_add_len(len);
-            }
-            Err(_) => self.done = true,
+        let entry = self.read().transpose();
+        if !matches!(entry, Some(Ok(_))) {
+            self.rest = &[];
         }
-        Some(entry)
+        entry
     }
 }
+
+impl core::iter::FusedIterator for Entries<'_> {}

@@ -18,6 +18,7 @@ mod control;
 mod crc;
 mod entry;
 mod error;
+mod legacy;
 mod record;
 mod record_stream;
 mod units;
@@ -37,8 +38,9 @@ pub use control::{
     SnapshotFooter, SnapshotHeader, TxnOutcome, Voter,
 };
 pub use crc::{crc32c, crc32c_append};
-pub use entry::{Entries, Entry, LegacyEntry, Prefix};
+pub use entry::{Entries, Entry, Prefix, Walker};
 pub use error::{CorruptClass, CorruptKind, Corruption};
+pub use legacy::{LegacyEntry, LegacyRecord, LegacyRecords};
 pub use record::{
     Header, Headers, Record, RecordKey, RecordKeys, Records, RecordsSummary, SimpleRecord,
 };

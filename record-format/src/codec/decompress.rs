@@ -70,7 +70,6 @@ impl Decompressor {
 
     /// As [`decompress`](Self::decompress), for messages of magic 0: the header checksum of an
     /// lz4 frame is not looked at.
-    #[expect(dead_code, reason = "the reader of legacy message sets comes in the next commits")]
     pub(crate) fn decompress_magic0(
         &mut self,
         codec: Codec,

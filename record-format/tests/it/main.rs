@@ -11,5 +11,8 @@ mod dump;
 mod golden_logs;
 mod golden_vectors;
 mod hex;
+#[cfg(feature = "codecs")]
+mod legacy;
 mod record_damage;
 mod record_reading;
+mod walking;
