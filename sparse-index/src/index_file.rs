@@ -169,11 +169,27 @@ impl IndexFile {
         if end > self.map.file_bytes() {
             return Err(writer.refused(Refusal::Full { entries: self.len() }));
         }
-        let (at64, end64) = (u64_of(at), u64_of(end));
-        if writer.reserved.start > at64 || writer.reserved.end < end64 {
-            self.reserve_blocks(writer, at64)?;
-        }
+        self.reserve_range(writer, at, end)?;
         Ok(at)
+    }
+
+    /// Makes sure that blocks stand ready for `entries` more, as many as the file has room for.
+    pub(crate) fn reserve_slots(
+        &self,
+        writer: &mut Writer,
+        entries: usize,
+    ) -> Result<(), IndexError> {
+        let at = self.map.view().valid_bytes();
+        let end = at.saturating_add(entries.saturating_mul(self.entry_len));
+        self.reserve_range(writer, at, end.min(self.map.file_bytes()))
+    }
+
+    fn reserve_range(&self, writer: &mut Writer, at: usize, end: usize) -> Result<(), IndexError> {
+        let (at, end) = (u64_of(at), u64_of(end));
+        if at < end && (writer.reserved.start > at || writer.reserved.end < end) {
+            self.reserve_blocks(writer, at, end)?;
+        }
+        Ok(())
     }
 
     /// Stores an 8-byte entry in a reserved slot and shows it to readers.
@@ -247,10 +263,11 @@ impl IndexFile {
         found.map_err(|source| IndexError::corrupt(&self.lock().path, source))
     }
 
-    /// Reserves blocks for the entries from byte `from` on, more of them the fuller the index.
-    fn reserve_blocks(&self, writer: &mut Writer, from: u64) -> Result<(), IndexError> {
+    /// Reserves blocks for the entries from byte `from` to `until` at least, more of them the
+    /// fuller the index.
+    fn reserve_blocks(&self, writer: &mut Writer, from: u64, until: u64) -> Result<(), IndexError> {
         let step = from.clamp(MIN_RESERVED_BYTES, MAX_RESERVED_BYTES);
-        let end = from.saturating_add(step).next_multiple_of(MIN_RESERVED_BYTES);
+        let end = from.saturating_add(step).max(until).next_multiple_of(MIN_RESERVED_BYTES);
         let end = end.min(self.file_bytes());
         let file = self.reopen(writer)?;
         reserve(&file, from, end.saturating_sub(from))
@@ -333,6 +350,16 @@ macro_rules! shared_methods {
             /// `Io`, `Changed`; `Refused` with `Sealed`.
             pub fn trim_to_valid_size(&self) -> Result<bool, IndexError> {
                 self.file.trim(&mut *self.file.writer()?)
+            }
+
+            /// Reserves blocks on disk for the next `entries` appends, as many as the index has
+            /// room for, so that none of them fails for want of space.
+            ///
+            /// # Errors
+            ///
+            /// `DiskFull`, `Io`, `Changed`; `Refused` with `Sealed`.
+            pub fn reserve(&self, entries: usize) -> Result<(), IndexError> {
+                self.file.reserve_slots(&mut *self.file.writer()?, entries)
             }
 
             /// Makes all entries and the length of the file durable. Keeps writers waiting, but

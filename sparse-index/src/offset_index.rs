@@ -130,6 +130,15 @@ impl<'a> OffsetIndex<'a> {
         .unwrap_or(OffsetEntry::new(self.base, Position::new(0)))
     }
 
+    /// Returns the entry at or below `target`, if there is one, and the entry after it, in an
+    /// index whose offsets rise: the batch that holds `target` begins between the two, or at the
+    /// second. Cost: as [`lookup`](Self::lookup).
+    #[must_use]
+    pub fn lookup_pair(&self, target: Offset) -> (Option<OffsetEntry>, Option<OffsetEntry>) {
+        let above = self.entries.partition_point(|bytes| self.unpack(*bytes).offset <= target);
+        (above.checked_sub(1).and_then(|slot| self.entry(slot)), self.entry(above))
+    }
+
     /// Returns the offset of the first entry that begins `size_bytes` or more after
     /// `position`: an upper bound of the offsets that a read of that slice returns.
     ///

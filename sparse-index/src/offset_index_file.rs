@@ -117,6 +117,25 @@ impl OffsetIndexFile {
             .unwrap_or(OffsetEntry::new(self.base, Position::new(0)))
     }
 
+    /// Returns the entry that [`lookup`](Self::lookup) finds, if there is one, and the entry
+    /// after it: the batch that holds `target` begins between the two, or at the second.
+    /// Cost: as [`lookup`](Self::lookup).
+    #[must_use]
+    pub fn lookup_pair(&self, target: Offset) -> (Option<OffsetEntry>, Option<OffsetEntry>) {
+        let target = sort_key(self.base, target, u32::MAX);
+        loop {
+            let view = self.file.view();
+            let words = view.words64();
+            let above = first_above(words, target);
+            let floor = above.checked_sub(1).and_then(|index| words.get(index)).map(load);
+            let next = words.get(above).map(load);
+            if view.is_unchanged() {
+                let unpack = |word: Option<i64>| word.map(|word| self.unpack(word));
+                return (unpack(floor), unpack(next));
+            }
+        }
+    }
+
     /// Returns the offset of the first entry that begins `size_bytes` or more after
     /// `position`; see [`OffsetIndex::upper_bound_offset`](crate::OffsetIndex::upper_bound_offset).
     #[must_use]
@@ -213,16 +232,21 @@ fn sort_key(base: Offset, offset: Offset, position: u32) -> i64 {
     relative << u32::BITS | i64::from(position)
 }
 
-/// The last of the sorted `words` that is not above `target`. Most readers are near the end of
-/// the log, so the newest words come first: they are in the cache.
+/// The last of the sorted `words` that is not above `target`.
 fn last_not_above(words: &[AtomicU64], target: i64) -> Option<i64> {
-    let (old, new) = words.split_at_checked(words.len().saturating_sub(NEWEST)).unwrap_or_default();
-    let old_last = old.last().map(load);
-    let part = if old_last.is_some_and(|last| last > target) { old } else { new };
-    let below = part.partition_point(|word| load(word) <= target);
-    match below.checked_sub(1) {
-        Some(index) => part.get(index).map(load),
-        None => old_last.filter(|last| *last <= target),
+    first_above(words, target).checked_sub(1).and_then(|index| words.get(index)).map(load)
+}
+
+/// The index of the first of the sorted `words` that is above `target`. Most readers are near
+/// the end of the log, so the newest words come first: they are in the cache.
+fn first_above(words: &[AtomicU64], target: i64) -> usize {
+    let newest_from = words.len().saturating_sub(NEWEST);
+    let (old, new) = words.split_at_checked(newest_from).unwrap_or_default();
+    let is_not_above = |word: &AtomicU64| load(word) <= target;
+    if old.last().is_none_or(is_not_above) {
+        newest_from.saturating_add(new.partition_point(is_not_above))
+    } else {
+        old.partition_point(is_not_above)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use alluvium_record_format::{Offset, Position};
-use alluvium_sparse_index::{IndexError, OffsetIndexFile, Refusal};
+use alluvium_sparse_index::{IndexError, OffsetIndex, OffsetIndexFile, Refusal};
 
 use crate::support::{Dir, at, hex};
 
@@ -42,6 +42,46 @@ fn a_look_up_finds_the_last_entry_not_above_the_target() {
     let expected =
         [at(100, 0), at(100, 0), at(110, 4096), at(110, 4096), at(125, 8192), at(125, 8192)];
     assert_eq!(found, expected);
+}
+
+#[test]
+fn a_pair_holds_the_entry_of_the_look_up_and_the_one_after_it() {
+    let dir = Dir::new();
+    let index = dir.offset_index(100, 65_536);
+    assert_eq!(index.lookup_pair(Offset::new(500)), (None, None));
+    let entries: Vec<_> =
+        (1..=3000).map(|number| at(100 + number * 10, number_of(number))).collect();
+    for entry in &entries {
+        index.append(*entry).unwrap();
+    }
+    let path = dir.path("00000000000000000100.index");
+    let bytes = fs::read(path).unwrap();
+    let view = OffsetIndex::new(Offset::new(100), &bytes).without_padding();
+    for target in (90..30_120).step_by(7).chain([110, 120, 30_099, 30_100, i64::MAX]) {
+        let target = Offset::new(target);
+        let above = entries.partition_point(|entry| entry.offset <= target);
+        let expected =
+            (above.checked_sub(1).map(|index| entries[index]), entries.get(above).copied());
+        assert_eq!(index.lookup_pair(target), expected);
+        assert_eq!(view.lookup_pair(target), expected);
+        assert_eq!(index.lookup(target), expected.0.unwrap_or(at(100, 0)));
+    }
+}
+
+fn number_of(number: i64) -> u32 {
+    u32::try_from(number * 4096).unwrap()
+}
+
+#[test]
+fn reserved_slots_are_no_entries_and_end_where_the_file_does() {
+    let dir = Dir::new();
+    let index = dir.offset_index(0, 16);
+    index.reserve(100).unwrap();
+    assert_eq!((index.len(), index.size_bytes()), (0, 16));
+    index.append(at(1, 10)).unwrap();
+    index.append(at(2, 20)).unwrap();
+    index.reserve(1).unwrap();
+    assert!(index.is_full());
 }
 
 #[test]
