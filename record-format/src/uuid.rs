@@ -22,6 +22,32 @@ impl Uuid {
         Self(bytes)
     }
 
+    /// Reads the text form, with or without the two `=` of padding that base64 allows.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use alluvium_record_format::Uuid;
+    /// let id = Uuid::parse("SARZD8pLQCWFzC50IQEB4g").unwrap();
+    /// assert_eq!(id.to_string(), "SARZD8pLQCWFzC50IQEB4g");
+    /// assert_eq!(Uuid::parse("SARZD8pLQCWFzC50IQEB"), None);
+    /// ```
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let digits = text.strip_suffix("==").unwrap_or(text);
+        if digits.len() != TEXT_LEN {
+            return None;
+        }
+        // 22 digits hold 132 bits: the last four of them are padding.
+        let mut value = 0_u128;
+        for (index, character) in digits.bytes().enumerate() {
+            let digit = u128::from(digit(character)?);
+            let is_last = index == TEXT_LEN.saturating_sub(1);
+            value = if is_last { value << 2 | digit >> 4 } else { value << 6 | digit };
+        }
+        Some(Self(value.to_be_bytes()))
+    }
+
     /// The bytes as stored.
     #[must_use]
     pub const fn into_bytes(self) -> [u8; 16] {
@@ -42,8 +68,18 @@ impl fmt::Display for Uuid {
     }
 }
 
+/// Characters of the text form, without padding.
+const TEXT_LEN: usize = 22;
+
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// The six bits of a character.
+fn digit(character: u8) -> Option<u8> {
+    let index = DIGITS.iter().position(|&known| known == character)?;
+    u8::try_from(index).ok()
+}
+
 /// The character of six bits.
 fn character(digit: u8) -> char {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     DIGITS.get(usize::from(digit)).copied().map_or('?', char::from)
 }

@@ -21,7 +21,6 @@ mod producers;
 mod properties;
 mod snapshot;
 mod text;
-mod uuid;
 
 pub use checkpoint::{CheckpointKind, OffsetCheckpoint, TopicPartition};
 pub use clean_shutdown::CleanShutdown;
@@ -33,7 +32,11 @@ pub use epochs::{
 pub use error::{FileAction, FileError};
 pub use meta_properties::{MetaConflict, MetaProperties, MetaVersion};
 pub use partition_metadata::PartitionMetadata;
-pub use producers::{BatchMetadata, BatchWindow, ProducerEntry};
+pub use producers::{
+    AppendOrigin, AppendRequest, BatchContent, BatchMetadata, BatchPlace, BatchWindow,
+    CompletedTxn, OngoingTxn, Prepared, PreparedAppend, ProducerBatch, ProducerEntry,
+    ProducerError, ProducerState, ProducerStateConfig, SnapshotDir, SnapshotStore, TxnMarker,
+    VerificationGuard, VerificationRequest,
+};
 pub use properties::Properties;
 pub use snapshot::{ProducerSnapshot, SnapshotEntry, encode_snapshot, read_snapshot};
-pub use uuid::Uuid;

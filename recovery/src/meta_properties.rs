@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use alluvium_record_format::Position;
+use alluvium_record_format::{Position, Uuid};
 
 use crate::durable::{read_file, replace_file};
-use crate::{Damage, DamageKind, FileError, Properties, Uuid};
+use crate::{Damage, DamageKind, FileError, Properties};
 
 /// Which form of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +188,12 @@ fn number<T: FromStr>(properties: &Properties, key: &'static str) -> Result<Opti
 
 fn directory_id(text: &str) -> Result<Uuid, Damage> {
     let bad = damage(DamageKind::Id { field: "directory.id" });
-    Uuid::parse(text).filter(|id| !id.is_reserved()).ok_or(bad)
+    Uuid::parse(text).filter(|id| !is_reserved(*id)).ok_or(bad)
+}
+
+/// Kafka keeps the first hundred ids for its own use.
+fn is_reserved(id: Uuid) -> bool {
+    u128::from_be_bytes(id.into_bytes()) < 100
 }
 
 /// Keys have no fixed place, so the damage is the file's as a whole.

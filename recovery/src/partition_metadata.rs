@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use alluvium_record_format::Uuid;
+
 use crate::durable::{read_file, replace_file};
 use crate::text::{Line, Lines};
-use crate::{Damage, DamageKind, FileError, Uuid};
+use crate::{Damage, DamageKind, FileError};
 
 /// Which topic a partition directory belongs to, whatever its name says.
 ///
@@ -44,7 +46,7 @@ impl PartitionMetadata {
         }
         let line = lines.expect("topic_id")?;
         let topic_id = Uuid::parse(value(&line)?)
-            .filter(|id| *id != Uuid::ZERO)
+            .filter(|id| *id != Uuid::default())
             .ok_or(line.damage(DamageKind::Id { field: "topic_id" }))?;
         Ok(Self { version, topic_id })
     }

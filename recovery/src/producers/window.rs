@@ -6,8 +6,7 @@ use alluvium_record_format::{Offset, Sequence, Timestamp};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BatchMetadata {
-    /// The sequence of the last record; -1 for batches that are not numbered, as the group
-    /// coordinator writes them.
+    /// The sequence of the last record; -1 for a batch that is not numbered.
     pub last_sequence: Sequence,
     /// The offset of the last record.
     pub last_offset: Offset,

@@ -1,7 +1,10 @@
 //! Tests of `alluvium-recovery` through its public API.
 
+mod batches;
 mod checkpoint_files;
 mod golden_files;
 mod leader_epochs;
+mod producer_checks;
+mod producer_snapshots;
 mod prop_files;
 mod small_files;

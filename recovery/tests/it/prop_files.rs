@@ -1,10 +1,12 @@
 //! Any bytes never panic; what was written is read back.
 
-use alluvium_record_format::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp};
+use alluvium_record_format::{
+    LeaderEpoch, Offset, ProducerEpoch, ProducerId, Sequence, Timestamp, Uuid,
+};
 use alluvium_recovery::{
     CleanShutdown, EpochEntry, MetaProperties, OffsetCheckpoint, PartitionMetadata, ProducerEntry,
-    ProducerSnapshot, Properties, SnapshotEntry, TopicPartition, Uuid, encode_epochs,
-    encode_snapshot, parse_epochs,
+    ProducerSnapshot, Properties, SnapshotEntry, TopicPartition, encode_epochs, encode_snapshot,
+    parse_epochs,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -106,7 +108,7 @@ proptest! {
 
     #[test]
     fn an_id_is_read_as_written(bytes in any::<[u8; 16]>()) {
-        let id = Uuid::new(bytes);
+        let id = Uuid::from_bytes(bytes);
         prop_assert_eq!(Uuid::parse(&id.to_string()), Some(id));
     }
 }

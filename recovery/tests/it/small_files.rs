@@ -1,10 +1,9 @@
 //! Snapshots, metadata, markers and properties, damaged and unusual.
 
-use alluvium_record_format::{ProducerEpoch, ProducerId};
+use alluvium_record_format::{ProducerEpoch, ProducerId, Uuid};
 use alluvium_recovery::{
     CleanShutdown, DamageKind, FileError, MetaConflict, MetaProperties, MetaVersion,
-    PartitionMetadata, ProducerEntry, ProducerSnapshot, Properties, Uuid, encode_snapshot,
-    read_snapshot,
+    PartitionMetadata, ProducerEntry, ProducerSnapshot, Properties, encode_snapshot, read_snapshot,
 };
 
 fn one_producer() -> Vec<u8> {
@@ -73,7 +72,7 @@ fn partition_metadata_without_a_usable_topic_id_is_damage() {
 fn partition_metadata_comes_back_as_written() {
     let dir = tempfile::tempdir().unwrap();
     assert_eq!(PartitionMetadata::read(dir.path()).unwrap(), None);
-    let metadata = PartitionMetadata::new(Uuid::new([7; 16]));
+    let metadata = PartitionMetadata::new(Uuid::from_bytes([7; 16]));
     metadata.write(dir.path()).unwrap();
     assert_eq!(PartitionMetadata::read(dir.path()).unwrap(), Some(metadata));
 }
@@ -119,7 +118,7 @@ fn meta_properties_of_a_broker_with_zookeeper_are_read() {
 
 #[test]
 fn meta_properties_that_lack_an_id_or_reserve_one_are_damage() {
-    let reserved = Uuid::new([0; 16]);
+    let reserved = Uuid::from_bytes([0; 16]);
     for text in [
         "version=1\nnode.id=1\n".to_owned(),
         "version=1\ncluster.id=x\n".to_owned(),
@@ -133,12 +132,18 @@ fn meta_properties_that_lack_an_id_or_reserve_one_are_damage() {
 
 #[test]
 fn directories_of_two_brokers_and_copies_of_one_do_not_go_together() {
-    let meta = MetaProperties::new("c", 1, Uuid::new([1; 16]));
-    let beside = MetaProperties::new("c", 1, Uuid::new([2; 16]));
+    let meta = MetaProperties::new("c", 1, Uuid::from_bytes([1; 16]));
+    let beside = MetaProperties::new("c", 1, Uuid::from_bytes([2; 16]));
     assert_eq!(meta.check_beside(&beside), Ok(()));
     let conflict = |other: MetaProperties| meta.check_beside(&other).unwrap_err();
-    assert_eq!(conflict(MetaProperties::new("d", 1, Uuid::new([2; 16]))), MetaConflict::Cluster);
-    assert_eq!(conflict(MetaProperties::new("c", 2, Uuid::new([2; 16]))), MetaConflict::Node);
+    assert_eq!(
+        conflict(MetaProperties::new("d", 1, Uuid::from_bytes([2; 16]))),
+        MetaConflict::Cluster
+    );
+    assert_eq!(
+        conflict(MetaProperties::new("c", 2, Uuid::from_bytes([2; 16]))),
+        MetaConflict::Node
+    );
     assert!(matches!(conflict(meta.clone()), MetaConflict::Directory { .. }));
 }
 

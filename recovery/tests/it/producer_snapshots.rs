@@ -1,0 +1,159 @@
+//! Snapshots of a log: taken, loaded, dropped.
+
+use std::collections::BTreeSet;
+
+use alluvium_record_format::{Offset, ProducerId, Timestamp};
+use alluvium_recovery::{
+    AppendOrigin, AppendRequest, Prepared, ProducerState, ProducerStateConfig, SnapshotDir,
+    SnapshotStore,
+};
+
+use crate::batches::TestBatch;
+
+const NOW: Timestamp = Timestamp::new(2000);
+
+fn append(state: &mut ProducerState, batch: TestBatch) {
+    let batch = batch.facts();
+    let request = AppendRequest::new(AppendOrigin::Replication);
+    let Ok(Prepared::Append(prepared)) = state.prepare(&request, [batch]) else {
+        panic!("replicated batches are taken");
+    };
+    assert!(state.apply(prepared).is_empty());
+    state.set_map_end_offset(Offset::new(batch.last_offset.get() + 1));
+}
+
+fn offsets(snapshots: &SnapshotDir) -> Vec<i64> {
+    snapshots.offsets().iter().map(|offset| offset.get()).collect()
+}
+
+fn files(dir: &std::path::Path) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn a_snapshot_is_taken_only_when_the_state_has_moved_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut snapshots = SnapshotDir::open(dir.path()).unwrap();
+    let mut state = ProducerState::default();
+    assert_eq!(state.take_snapshot(&mut snapshots, true).unwrap(), None);
+    append(&mut state, TestBatch::new(0, 3).producer(9, 0, 0));
+    assert_eq!(state.take_snapshot(&mut snapshots, false).unwrap(), Some(Offset::new(3)));
+    assert_eq!(state.take_snapshot(&mut snapshots, false).unwrap(), None);
+    assert_eq!(offsets(&snapshots), [3]);
+    assert_eq!(offsets(&SnapshotDir::open(dir.path()).unwrap()), [3]);
+}
+
+#[test]
+fn a_restart_knows_the_last_batch_and_the_open_transaction() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut snapshots = SnapshotDir::open(dir.path()).unwrap();
+    let mut state = ProducerState::default();
+    append(&mut state, TestBatch::new(0, 1).producer(9, 0, 0));
+    append(&mut state, TestBatch::new(1, 2).producer(9, 0, 1).transactional());
+    state.take_snapshot(&mut snapshots, true).unwrap();
+
+    let mut restarted = ProducerState::default();
+    let (start, end) = (Offset::new(0), Offset::new(3));
+    restarted.truncate_and_reload(&mut snapshots, start, end, NOW).unwrap();
+    let entry = restarted.producer(ProducerId::new(9)).unwrap();
+    assert_eq!(entry.batches.as_slice().len(), 1);
+    assert_eq!(entry.last_batch().unwrap().first_offset(), Offset::new(1));
+    assert_eq!(restarted.first_unstable().unwrap().first_offset, Offset::new(1));
+    assert_eq!(restarted.map_end_offset(), end);
+}
+
+/// FR-083.
+#[test]
+fn a_damaged_snapshot_is_deleted_and_the_one_before_is_taken() {
+    for damage in [&b""[..], &[0, 1, 0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 0], &[0, 0x63]] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut snapshots = SnapshotDir::open(dir.path()).unwrap();
+        let mut state = ProducerState::default();
+        append(&mut state, TestBatch::new(0, 3).producer(9, 0, 0));
+        state.take_snapshot(&mut snapshots, true).unwrap();
+        std::fs::write(snapshots.path(Offset::new(9)), damage).unwrap();
+        std::fs::write(snapshots.path(Offset::new(500)), damage).unwrap();
+
+        let mut snapshots = SnapshotDir::open(dir.path()).unwrap();
+        let mut state = ProducerState::default();
+        let (start, end) = (Offset::new(0), Offset::new(9));
+        state.truncate_and_reload(&mut snapshots, start, end, NOW).unwrap();
+        assert_eq!(offsets(&snapshots), [3]);
+        assert_eq!(files(dir.path()).len(), 1);
+        assert_eq!(state.map_end_offset(), Offset::new(3));
+        assert_eq!(state.snapshot_offset(), Offset::new(3));
+        assert_eq!(state.producers().len(), 1);
+    }
+}
+
+#[test]
+fn without_a_snapshot_the_state_begins_at_the_log_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut snapshots = SnapshotDir::open(dir.path()).unwrap();
+    let mut state = ProducerState::default();
+    append(&mut state, TestBatch::new(0, 3).producer(9, 0, 0));
+    state.truncate_and_reload(&mut snapshots, Offset::new(2), Offset::new(9), NOW).unwrap();
+    assert_eq!(state.map_end_offset(), Offset::new(2));
+    assert_eq!(state.producers().len(), 0);
+}
+
+#[test]
+fn a_state_that_is_at_the_log_end_already_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut snapshots = SnapshotDir::open(dir.path()).unwrap();
+    let mut state = ProducerState::default();
+    append(&mut state, TestBatch::new(0, 3).producer(9, 0, 0));
+    state.truncate_and_reload(&mut snapshots, Offset::new(1), Offset::new(3), NOW).unwrap();
+    assert_eq!(state.producers().len(), 1);
+    assert_eq!(state.snapshot_offset(), Offset::new(1));
+}
+
+/// FR-082: expiry is judged by the time of the records, so old records lose their producer.
+#[test]
+fn a_restart_forgets_producers_whose_records_are_older_than_the_expiry() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut snapshots = SnapshotDir::open(dir.path()).unwrap();
+    let mut state = ProducerState::default();
+    append(&mut state, TestBatch::new(0, 1).producer(9, 0, 0).timestamp(1000));
+    append(&mut state, TestBatch::new(1, 1).producer(8, 0, 0).timestamp(86_400_000));
+    append(&mut state, TestBatch::new(2, 1).producer(7, 0, 0).timestamp(1000).transactional());
+    state.take_snapshot(&mut snapshots, true).unwrap();
+    let mut restarted = ProducerState::new(ProducerStateConfig::new());
+    let now = Timestamp::new(86_401_000);
+    let (start, end) = (Offset::new(0), Offset::new(3));
+    restarted.truncate_and_reload(&mut snapshots, start, end, now).unwrap();
+    let known: BTreeSet<_> = restarted.producers().map(|p| p.producer_id.get()).collect();
+    assert_eq!(known, BTreeSet::from([7, 8]));
+}
+
+#[test]
+fn strays_go_except_the_newest_one_at_or_above_the_last_segment() {
+    let remaining = |snapshots: &[i64], bases: &[i64]| {
+        let dir = tempfile::tempdir().unwrap();
+        for offset in snapshots {
+            std::fs::write(dir.path().join(format!("{offset:020}.snapshot")), b"").unwrap();
+        }
+        std::fs::write(dir.path().join("12.snapshot"), b"").unwrap();
+        let mut store = SnapshotDir::open(dir.path()).unwrap();
+        let bases = bases.iter().copied().map(Offset::new).collect();
+        ProducerState::remove_stray_snapshots(&mut store, &bases).unwrap();
+        assert!(files(dir.path()).contains("12.snapshot"), "not a name of ours");
+        offsets(&store)
+    };
+    assert_eq!(remaining(&[3, 4, 6, 8, 12], &[0, 3, 6]), [3, 6, 12]);
+    assert_eq!(remaining(&[3, 4], &[0, 3, 6]), [3]);
+    assert_eq!(remaining(&[2, 4], &[]), [4]);
+    assert_eq!(remaining(&[], &[0]), [0; 0]);
+}
+
+#[test]
+fn a_snapshot_goes_with_its_segment() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut snapshots = SnapshotDir::open(dir.path()).unwrap();
+    snapshots.write(Offset::new(3), b"any", false).unwrap();
+    let deleted = snapshots.mark_deleted(Offset::new(3)).unwrap().unwrap();
+    assert!(deleted.ends_with("00000000000000000003.snapshot.deleted") && deleted.exists());
+    assert_eq!(snapshots.mark_deleted(Offset::new(3)).unwrap(), None);
+    assert_eq!(offsets(&snapshots), [0; 0]);
+}
