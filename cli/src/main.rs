@@ -1,3 +1,7 @@
-//! Placeholder.
+//! The `alluvium` command: everything is in the library of the same name.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    alluvium::run(std::env::args_os())
+}

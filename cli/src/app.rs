@@ -1,0 +1,79 @@
+//! The command line: one subcommand a module, one exit code for all.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::console::Console;
+use crate::dump::DumpArgs;
+use crate::error::CliError;
+
+/// Look into and check the disks of Apache Kafka. Nothing is ever changed.
+#[derive(Debug, Parser)]
+#[command(name = "alluvium", version, after_long_help = EXAMPLES, max_term_width = 100)]
+struct App {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  alluvium verify /var/lib/kafka/data
+  alluvium dump /var/lib/kafka/data/orders-0/00000000000000000000.log
+  alluvium dump --format kafka --deep-iteration orders-0/*.log
+  alluvium dump --format jsonl --isolation read_committed orders-0
+
+Exit codes:
+  0  all is well
+  1  damage was found; standard error names file and byte
+  2  wrong usage, or something could not be read";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Dump(DumpArgs),
+}
+
+/// Runs the command line `args`, the program's name first. Returns the exit code of the process:
+/// 0 good, 1 damage found, 2 usage or I/O error.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let matches = match command().try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(error) => return usage(&error),
+    };
+    let app = match App::from_arg_matches(&matches) {
+        Ok(app) => app,
+        Err(error) => return usage(&error),
+    };
+    let mut console = Console::default();
+    let result = dispatch(&app.command, &mut console).and_then(|()| console.flush());
+    match result {
+        Ok(()) => console.exit_code(),
+        // The reader has seen enough.
+        Err(error) if error.is_closed_pipe() => console.exit_code(),
+        Err(error) => {
+            // When standard error is closed too, the exit code is all that is left to say.
+            let _ = console.failure(&error);
+            console.exit_code()
+        }
+    }
+}
+
+/// The command line as clap sees it: for completions, man pages and tests.
+#[must_use]
+pub fn command() -> clap::Command {
+    App::command()
+}
+
+fn dispatch(command: &Command, console: &mut Console) -> Result<(), CliError> {
+    match command {
+        Command::Dump(args) => crate::dump::run(args, console),
+    }
+}
+
+/// Prints help, version or what is wrong with the arguments.
+fn usage(error: &clap::Error) -> ExitCode {
+    // A closed pipe under `--help` is no fault.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}

@@ -1,0 +1,111 @@
+//! Standard output through one buffer, messages on standard error, and the exit code.
+
+use std::error::Error;
+use std::fmt;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::error::CliError;
+
+/// Bytes of output that are collected before they are written.
+const SPILL_BYTES: usize = 64 * 1024;
+
+/// Where a command prints, and what it has found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Console {
+    buffer: Vec<u8>,
+    damaged: bool,
+    failed: bool,
+}
+
+impl Console {
+    /// Adds text to standard output.
+    pub(crate) fn print(&mut self, text: fmt::Arguments<'_>) {
+        // A Vec takes every byte, so there is no error to hand on.
+        let _ = self.buffer.write_fmt(text);
+    }
+
+    /// The bytes that wait for standard output, to append to.
+    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// Writes out what was printed if it has become much. Call it once a line or so.
+    pub(crate) fn spill(&mut self) -> Result<(), CliError> {
+        if self.buffer.len() < SPILL_BYTES { Ok(()) } else { self.flush() }
+    }
+
+    /// Writes out all that was printed.
+    pub(crate) fn flush(&mut self) -> Result<(), CliError> {
+        let mut stdout = io::stdout().lock();
+        let written = stdout.write_all(&self.buffer).and_then(|()| stdout.flush());
+        self.buffer.clear();
+        written.map_err(|source| CliError::Output { source })
+    }
+
+    /// Names damage on standard error; the command then exits with 1.
+    pub(crate) fn damage(
+        &mut self,
+        path: &Path,
+        byte: impl Into<Option<u64>>,
+        what: impl fmt::Display,
+    ) -> Result<(), CliError> {
+        self.damaged = true;
+        self.message(path, byte.into(), &what)
+    }
+
+    /// Makes the command exit with 1; what is damaged is printed elsewhere.
+    pub(crate) fn mark_damaged(&mut self) {
+        self.damaged = true;
+    }
+
+    /// Says on standard error what is no damage but worth knowing.
+    pub(crate) fn note(
+        &mut self,
+        path: &Path,
+        byte: impl Into<Option<u64>>,
+        what: impl fmt::Display,
+    ) -> Result<(), CliError> {
+        self.message(path, byte.into(), &what)
+    }
+
+    /// Prints a line of a report on standard error, as it is.
+    pub(crate) fn report(&mut self, line: fmt::Arguments<'_>) -> Result<(), CliError> {
+        self.flush()?;
+        // Standard error may be closed; there is nowhere left to say so.
+        let _ = writeln!(io::stderr().lock(), "{line}");
+        Ok(())
+    }
+
+    /// Names an error with its causes on standard error; the command then exits with 2.
+    pub(crate) fn failure(&mut self, error: &CliError) -> Result<(), CliError> {
+        self.failed = true;
+        let mut text = format!("alluvium: {error}");
+        let mut cause = error.source();
+        while let Some(source) = cause {
+            text.push_str(": ");
+            text.push_str(&source.to_string());
+            cause = source.source();
+        }
+        self.report(format_args!("{text}"))
+    }
+
+    /// 0 good, 1 damage found, 2 something could not be read.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(if self.failed { 2 } else { u8::from(self.damaged) })
+    }
+
+    fn message(
+        &mut self,
+        path: &Path,
+        byte: Option<u64>,
+        what: &dyn fmt::Display,
+    ) -> Result<(), CliError> {
+        let path = path.display();
+        match byte {
+            Some(byte) => self.report(format_args!("alluvium: {path}: byte {byte}: {what}")),
+            None => self.report(format_args!("alluvium: {path}: {what}")),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What stops a command: the disk, the output, or the way it was called.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a command cannot go on with a file, or at all. Damage is not an error here: commands
+/// name it and go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum CliError {
+    /// The operating system refused.
+    #[error("cannot {action} {}", path.display())]
+    Io { action: &'static str, path: PathBuf, source: io::Error },
+    /// Standard output is gone or full.
+    #[error("cannot write to standard output")]
+    Output { source: io::Error },
+}
+
+impl CliError {
+    /// Adds what was tried on which path, for `map_err`.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { action, path: path.to_path_buf(), source }
+    }
+
+    /// Whether there is no file of that name.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Whether the reader of our output has gone: the end, but no fault.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Output { source } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+}

@@ -1,0 +1,69 @@
+//! The golden disks, and copies of them to damage.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+/// The disk that Kafka closed cleanly.
+pub(crate) fn clean() -> PathBuf {
+    golden("disk/clean")
+}
+
+/// A folder of the golden files.
+pub(crate) fn golden(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/4.4.0").join(folder)
+}
+
+/// The files of a directory and its directories, sorted, as paths below it.
+pub(crate) fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut dirs = vec![dir.to_path_buf()];
+    while let Some(next) = dirs.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { dirs.push(path) } else { found.push(path) }
+        }
+    }
+    let mut found: Vec<_> =
+        found.iter().map(|path| path.strip_prefix(dir).unwrap().to_path_buf()).collect();
+    found.sort();
+    found
+}
+
+/// Writes `files` into a new directory, with the directories that their names call for.
+pub(crate) fn scratch(files: &[(&str, &[u8])]) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, bytes) in files {
+        let path = dir.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    dir
+}
+
+/// Bytes written as hexadecimal.
+pub(crate) fn hex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
+    digits
+        .chunks_exact(2)
+        .map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
+}
+
+/// Three batches of 118 bytes: offsets 0-2, 3-5, 6-8; leader epochs 0, 0, 1; times 1000 to 1008;
+/// keys k0 to k8.
+pub(crate) fn three_batches() -> Vec<u8> {
+    hex(THREE_BATCHES)
+}
+
+const THREE_BATCHES: &str = "
+    00000000000000000000006a000000000206742cbf00000000000200000000000003e800000000000003ea
+    ffffffffffffffffffffffffffff0000000324000000046b301476767676767676767676002400020204
+    6b3114767676767676767676760024000404046b32147676767676767676767600
+    00000000000000030000006a0000000002359cfb7500000000000200000000000003eb00000000000003ed
+    ffffffffffffffffffffffffffff0000000324000000046b331476767676767676767676002400020204
+    6b3414767676767676767676760024000404046b35147676767676767676767600
+    00000000000000060000006a0000000102cb8a8a8d00000000000200000000000003ee00000000000003f0
+    ffffffffffffffffffffffffffff0000000324000000046b361476767676767676767676002400020204
+    6b3714767676767676767676760024000404046b38147676767676767676767600";
