@@ -1,11 +1,23 @@
-//! The records of an entry, whatever its codec.
+//! The records of an entry, whatever its codec and magic.
 
-use alluvium_record_format::{Batch, Corruption, Decompressor, Entry, Records, Timestamp};
+use alluvium_record_format::{
+    Batch, Codec, CorruptKind, Corruption, Decompressor, Entry, LegacyEntry, LegacyRecords,
+    RecordStream, RecordsSummary, Timestamp,
+};
 
-/// The largest payload that is inflated: Kafka's `max.decompressed.message.bytes`.
-const LIMIT_BYTES: usize = 2_147_483_639;
+/// The largest record that is inflated: Kafka's default of `max.decompressed.message.bytes`.
+const MAX_RECORD_BYTES: usize = 2_147_483_639;
+
+/// The largest set of messages in a wrapper of magic 0 or 1 that is inflated. Wrappers were at
+/// most `message.max.bytes` long when they were written.
+const MAX_WRAPPER_BYTES: usize = 64 * 1024 * 1024;
+
+/// Payloads that inflate to no more are checked in one piece, which is faster.
+const ONE_PIECE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Decompresses batches, and keeps its buffers from one to the next.
+///
+/// Memory is bounded by the largest record, whatever a payload inflates to.
 #[derive(Debug, Default)]
 pub(crate) struct Inflater {
     decompressor: Decompressor,
@@ -13,18 +25,57 @@ pub(crate) struct Inflater {
 }
 
 impl Inflater {
-    /// The records of a batch.
-    pub(crate) fn records<'b>(&'b mut self, batch: &Batch<'b>) -> Result<Records<'b>, Corruption> {
-        self.decompressor.inflate(batch, LIMIT_BYTES, &mut self.buffer)
+    /// The records of a batch, one by one.
+    pub(crate) fn records<'s>(
+        &'s mut self,
+        batch: &Batch<'s>,
+    ) -> Result<RecordStream<'s>, Corruption> {
+        self.decompressor.records(batch, MAX_RECORD_BYTES)
+    }
+
+    /// The messages of an entry of magic 0 or 1.
+    pub(crate) fn legacy_records<'b>(
+        &'b mut self,
+        entry: &LegacyEntry<'b>,
+    ) -> Result<LegacyRecords<'b>, Corruption> {
+        self.decompressor.inflate_legacy(entry, MAX_WRAPPER_BYTES, &mut self.buffer)
+    }
+
+    /// Reads all records of a batch and tells what there was. `None` where the payload is too
+    /// large to be held: then [`Self::records`] has to do.
+    pub(crate) fn check(
+        &mut self,
+        batch: &Batch<'_>,
+    ) -> Result<Option<RecordsSummary>, Corruption> {
+        if batch.header().attributes().codec() == Some(Codec::None) {
+            return batch.records()?.check().map(Some);
+        }
+        match self.decompressor.inflate(batch, ONE_PIECE_BYTES, &mut self.buffer) {
+            Ok(records) => records.check().map(Some),
+            Err(corruption) if matches!(corruption.kind(), CorruptKind::OutputLimit { .. }) => {
+                Ok(None)
+            }
+            Err(corruption) => Err(corruption),
+        }
     }
 
     /// The largest timestamp of the records of an entry, -1 without any. `None` where they
     /// cannot be read.
     pub(crate) fn max_timestamp(&mut self, entry: &Entry<'_>) -> Option<i64> {
-        let Entry::Batch(batch) = entry else { return None };
         let mut max = -1;
-        for record in self.records(batch).ok()? {
-            max = max.max(record.ok()?.timestamp().map_or(-1, Timestamp::get));
+        match entry {
+            Entry::Batch(batch) => {
+                let mut records = self.records(batch).ok()?;
+                while let Some(record) = records.next_record() {
+                    max = max.max(record.ok()?.timestamp().map_or(-1, Timestamp::get));
+                }
+            }
+            Entry::Legacy(entry) => {
+                for record in self.legacy_records(entry).ok()? {
+                    max = max.max(record.ok()?.timestamp().map_or(-1, Timestamp::get));
+                }
+            }
+            _ => return None,
         }
         Some(max)
     }

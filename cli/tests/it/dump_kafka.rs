@@ -114,3 +114,15 @@ fn state(dir: &Path) -> Vec<(String, Vec<u8>, std::time::SystemTime)> {
         })
         .collect()
 }
+
+#[test]
+fn logs_of_magic_0_and_1_give_the_text_of_kafkas_tool() {
+    for topic in ["magic0-0", "magic1-0"] {
+        let expected = fs::read(golden("legacy").join(format!("{topic}.dump.txt"))).unwrap();
+        let file = format!("{topic}/00000000000000000000.log");
+        let args = ["dump", "--format", "kafka", "--deep-iteration", "--print-data-log", &file];
+        let run = run(&golden("legacy"), &args);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        assert!(run.stdout == expected, "{topic}:\n{}", run.text());
+    }
+}

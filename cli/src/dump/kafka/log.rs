@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use alluvium_record_format::{
-    Batch, BatchHeader, Codec, CorruptKind, Corruption, Position, Prefix, Sequence,
+    Batch, BatchHeader, Codec, CorruptKind, Corruption, LegacyEntry, Position, Prefix, Sequence,
+    TimestampType,
 };
 
 use super::control;
@@ -92,7 +93,7 @@ impl LogDump<'_, '_> {
         let bytes = self.window.peek(need)?;
         match magic {
             2.. => self.lines.batch(bytes, seen, &mut self.inflater)?,
-            _ => self.lines.legacy(bytes, seen)?,
+            _ => self.lines.legacy(bytes, seen, &mut self.inflater)?,
         }
         if size < BatchHeader::LEN as u64 && magic >= 2 && self.lines.options.deep() {
             // Here Kafka's tool dies, so the next batch need not be where this length says.
@@ -201,40 +202,77 @@ impl Lines<'_, '_> {
         if self.options.deep() { self.records(&batch, inflater) } else { Ok(()) }
     }
 
-    fn legacy(&mut self, bytes: &[u8], seen: Seen) -> Result<(), CliError> {
-        match Prefix::parse(bytes, position(seen.at)) {
-            Ok(_) => Ok(()),
-            Err(corruption) => self.damage(corruption),
+    fn legacy(
+        &mut self,
+        bytes: &[u8],
+        seen: Seen,
+        inflater: &mut Inflater,
+    ) -> Result<(), CliError> {
+        let entry = match LegacyEntry::parse(bytes, position(seen.at)) {
+            Ok(entry) => entry,
+            Err(corruption) => return self.damage(corruption),
+        };
+        let crc = entry.verify_crc();
+        let label = entry.timestamp_type().map_or("NoTimestampType", TimestampType::name);
+        let tail = Tail {
+            label,
+            max_timestamp: entry.timestamp_raw(),
+            codec: entry.codec().map_or("unknown", Codec::name),
+            crc: entry.crc(),
+            is_valid: crc.is_ok(),
+        };
+        self.console.print(format_args!("offset: {}", entry.offset()));
+        print_tail(self.console, seen, &tail);
+        if let Err(corruption) = crc {
+            self.damage(corruption)?;
         }
-    }
-
-    fn records(&mut self, batch: &Batch<'_>, inflater: &mut Inflater) -> Result<(), CliError> {
-        let records = match inflater.records(batch) {
+        if !self.options.deep() {
+            return Ok(());
+        }
+        let records = match inflater.legacy_records(&entry) {
             Ok(records) => records,
             Err(corruption) => return self.damage(corruption),
         };
         for record in records {
             match record {
-                Ok(record) => self.record(&RecordLine::new(batch.header(), &record), batch)?,
+                Ok(record) => self.record(&RecordLine::legacy(label, &record), None)?,
                 Err(corruption) => return self.damage(corruption),
             }
         }
         Ok(())
     }
 
-    fn record(&mut self, line: &RecordLine<'_>, batch: &Batch<'_>) -> Result<(), CliError> {
+    fn records(&mut self, batch: &Batch<'_>, inflater: &mut Inflater) -> Result<(), CliError> {
+        let mut records = match inflater.records(batch) {
+            Ok(records) => records,
+            Err(corruption) => return self.damage(corruption),
+        };
+        while let Some(record) = records.next_record() {
+            match record {
+                Ok(record) => {
+                    self.record(&RecordLine::new(batch.header(), &record), Some(batch))?
+                }
+                Err(corruption) => return self.damage(corruption),
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, line: &RecordLine<'_>, batch: Option<&Batch<'_>>) -> Result<(), CliError> {
         if line.offset != self.last_offset.wrapping_add(1) {
             self.report.gap(self.file.path(), self.last_offset, line.offset);
         }
         self.last_offset = line.offset;
-        let is_control = batch.header().attributes().is_control();
+        let control = batch.filter(|batch| batch.header().attributes().is_control());
         if !self.options.skip_record_metadata {
             line.print_metadata(self.console);
-            if is_control && let Err(kind) = control::print(line.key, line.value, self.console) {
+            if let Some(batch) = control
+                && let Err(kind) = control::print(line.key, line.value, self.console)
+            {
                 self.console.damage(self.file.path(), u64::from(batch.position().get()), kind)?;
             }
         }
-        if self.options.print_data_log && !is_control {
+        if self.options.print_data_log && control.is_none() {
             let prefix = if self.options.skip_record_metadata { "| " } else { " " };
             line.print_contents(prefix, self.console);
         }

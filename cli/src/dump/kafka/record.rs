@@ -1,6 +1,6 @@
 //! The line of one record.
 
-use alluvium_record_format::{BatchHeader, Headers, Record, Timestamp};
+use alluvium_record_format::{BatchHeader, Headers, LegacyRecord, Record, Timestamp};
 
 use crate::console::Console;
 use crate::text::push_java_utf8;
@@ -21,6 +21,8 @@ pub(super) struct RecordLine<'a> {
 pub(super) enum Rest<'a> {
     /// Magic 2.
     Current { sequence: i32, headers: Headers<'a> },
+    /// Magic 0 and 1.
+    Legacy { is_valid: bool, crc: u32 },
 }
 
 impl<'a> RecordLine<'a> {
@@ -41,6 +43,18 @@ impl<'a> RecordLine<'a> {
             key: record.key(),
             value: record.value(),
             rest: Rest::Current { sequence, headers: record.headers() },
+        }
+    }
+
+    /// The line of a message of magic 0 or 1; the label is that of its wrapper.
+    pub(super) fn legacy(timestamp_label: &'static str, record: &LegacyRecord<'a>) -> Self {
+        Self {
+            offset: record.offset().get(),
+            timestamp: record.timestamp().map_or(-1, Timestamp::get),
+            timestamp_label,
+            key: record.key(),
+            value: record.value(),
+            rest: Rest::Legacy { is_valid: record.is_valid(), crc: record.crc() },
         }
     }
 
@@ -65,6 +79,9 @@ impl<'a> RecordLine<'a> {
                     push_java_utf8(header.key, console.buffer());
                 }
                 console.buffer().push(b']');
+            }
+            Rest::Legacy { is_valid, crc } => {
+                console.print(format_args!(" isValid: {is_valid} crc: {crc}"));
             }
         }
     }
