@@ -101,6 +101,10 @@ impl<'s> RecordStream<'s> {
         Some(partial.map_err(|kind| self.fail(kind)))
     }
 
+    pub(crate) const fn context(&self) -> &RecordContext {
+        &self.context
+    }
+
     /// Whether a record is to be read. After the last one, the payload must end.
     fn begin(&mut self) -> Result<bool, Corruption> {
         if self.done {

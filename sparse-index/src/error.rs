@@ -22,7 +22,7 @@ pub enum IndexError {
     #[error("cannot {action} {} at byte {position}", path.display())]
     #[non_exhaustive]
     Io {
-        /// What was tried: `open`, `read`, `write`, `map`, `resize`, `flush`.
+        /// What was tried: `create`, `open`, `map`, `read`, `write`, `extend`, `resize`, `flush`.
         action: &'static str,
         /// The index file.
         path: PathBuf,
@@ -53,8 +53,8 @@ pub enum IndexError {
         /// Bytes that it has now.
         found: u64,
     },
-    /// The entry breaks a rule of the index. Nothing was stored.
-    #[error("cannot append to {}", path.display())]
+    /// The entry or length breaks a rule of the index. Nothing was changed.
+    #[error("cannot change {}", path.display())]
     #[non_exhaustive]
     Refused {
         /// The index file.

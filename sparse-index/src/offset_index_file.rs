@@ -1,5 +1,6 @@
 //! The offset index of a segment as a file. Format: `docs/format/offset-index.md`.
 
+use core::convert::Infallible;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use alluvium_record_format::{CorruptKind, Corruption, Offset, Position};
 
 use crate::builder::check_offset;
 use crate::entry::OFFSET_ENTRY_LEN;
-use crate::index_file::{IndexFile, shared_methods};
+use crate::index_file::{IndexFile, SlotReader, shared_methods};
 use crate::offset_index::{position_of, signed};
 use crate::{IndexError, MapPermit, OffsetEntry, Refusal};
 
@@ -74,6 +75,21 @@ impl OffsetIndexFile {
         Ok(Self::over(base, IndexFile::open_sealed(path, OFFSET_ENTRY_LEN, permit)?))
     }
 
+    /// Reads the last entry of a file without opening the index: one small read, and about
+    /// twenty where the file ends in zeros. `None` for an index without entries. Makes a start
+    /// over many segments cheap, each of which needs this entry alone.
+    ///
+    /// # Errors
+    ///
+    /// `Io`, also where there is no file; `Corrupt` for a file of 2 GiB or more.
+    pub fn peek_last_entry(path: &Path, base: Offset) -> Result<Option<OffsetEntry>, IndexError> {
+        let file = SlotReader::open(path, OFFSET_ENTRY_LEN)?;
+        let word = |slot| file.read(slot).map(|bytes| u64::from_be_bytes(bytes).cast_signed());
+        let entries = count_entries_by(file.slots(), word)?;
+        let Some(last) = entries.checked_sub(1) else { return Ok(None) };
+        Ok(Some(OffsetEntry::unpack(base, word(last)?.cast_unsigned())))
+    }
+
     /// Appends an entry. Reserves blocks on disk first where it must, so that a full disk is an
     /// error, and the entry is there as a whole or not at all.
     ///
@@ -113,27 +129,23 @@ impl OffsetIndexFile {
     #[must_use]
     pub fn lookup(&self, target: Offset) -> OffsetEntry {
         let target = sort_key(self.base, target, u32::MAX);
-        self.read(|words| last_not_above(words, target))
-            .unwrap_or(OffsetEntry::new(self.base, Position::new(0)))
+        let found =
+            self.read(|words| words.get(count_not_above(words, target).checked_sub(1)?).map(load));
+        found.map_or(OffsetEntry::new(self.base, Position::new(0)), |word| self.unpack(word))
     }
 
     /// Returns the entry that [`lookup`](Self::lookup) finds, if there is one, and the entry
-    /// after it: the batch that holds `target` begins between the two, or at the second.
-    /// Cost: as [`lookup`](Self::lookup).
+    /// after it: the batch that holds `target` begins between the two, or at the second. Costs
+    /// what a look-up costs.
     #[must_use]
     pub fn lookup_pair(&self, target: Offset) -> (Option<OffsetEntry>, Option<OffsetEntry>) {
         let target = sort_key(self.base, target, u32::MAX);
-        loop {
-            let view = self.file.view();
-            let words = view.words64();
-            let above = first_above(words, target);
-            let floor = above.checked_sub(1).and_then(|index| words.get(index)).map(load);
-            let next = words.get(above).map(load);
-            if view.is_unchanged() {
-                let unpack = |word: Option<i64>| word.map(|word| self.unpack(word));
-                return (unpack(floor), unpack(next));
-            }
-        }
+        let (floor, next) = self.read(|words| {
+            let above = count_not_above(words, target);
+            let floor = above.checked_sub(1).and_then(|index| words.get(index));
+            (floor.map(load), words.get(above).map(load))
+        });
+        (floor.map(|word| self.unpack(word)), next.map(|word| self.unpack(word)))
     }
 
     /// Returns the offset of the first entry that begins `size_bytes` or more after
@@ -147,19 +159,19 @@ impl OffsetIndexFile {
             let is_first = above == 0 && words.first().map(position) == Some(target);
             words.get(if is_first { 1 } else { above }).map(load)
         });
-        found.map(|entry| entry.offset)
+        found.map(|word| self.unpack(word).offset)
     }
 
     /// The entry in slot `index`, from 0.
     #[must_use]
     pub fn entry(&self, index: usize) -> Option<OffsetEntry> {
-        self.read(|words| words.get(index).map(load))
+        self.read(|words| words.get(index).map(load)).map(|word| self.unpack(word))
     }
 
     /// The last entry.
     #[must_use]
     pub fn last_entry(&self) -> Option<OffsetEntry> {
-        self.read(|words| words.last().map(load))
+        self.read(|words| words.last().map(load)).map(|word| self.unpack(word))
     }
 
     /// The offset of the last entry, or the base offset of an empty index.
@@ -185,13 +197,13 @@ impl OffsetIndexFile {
         Self { base, file }
     }
 
-    /// Reads one word through `find`, again and again until no entry was taken back meanwhile.
-    fn read(&self, find: impl Fn(&[AtomicU64]) -> Option<i64>) -> Option<OffsetEntry> {
+    /// Runs `find` over the entries, again where entries were taken back meanwhile.
+    fn read<T>(&self, find: impl Fn(&[AtomicU64]) -> T) -> T {
         loop {
             let view = self.file.view();
             let found = find(view.words64());
             if view.is_unchanged() {
-                return found.map(|word| self.unpack(word));
+                return found;
             }
         }
     }
@@ -232,38 +244,46 @@ fn sort_key(base: Offset, offset: Offset, position: u32) -> i64 {
     relative << u32::BITS | i64::from(position)
 }
 
-/// The last of the sorted `words` that is not above `target`.
-fn last_not_above(words: &[AtomicU64], target: i64) -> Option<i64> {
-    first_above(words, target).checked_sub(1).and_then(|index| words.get(index)).map(load)
-}
-
-/// The index of the first of the sorted `words` that is above `target`. Most readers are near
-/// the end of the log, so the newest words come first: they are in the cache.
-fn first_above(words: &[AtomicU64], target: i64) -> usize {
-    let newest_from = words.len().saturating_sub(NEWEST);
-    let (old, new) = words.split_at_checked(newest_from).unwrap_or_default();
-    let is_not_above = |word: &AtomicU64| load(word) <= target;
-    if old.last().is_none_or(is_not_above) {
-        newest_from.saturating_add(new.partition_point(is_not_above))
-    } else {
-        old.partition_point(is_not_above)
+/// How many of the sorted `words` are not above `target`. Most readers are near the end of the
+/// log, so the newest words come first: they are in the cache.
+fn count_not_above(words: &[AtomicU64], target: i64) -> usize {
+    let not_above = |word: &AtomicU64| load(word) <= target;
+    let (old, new) = words.split_at_checked(words.len().saturating_sub(NEWEST)).unwrap_or_default();
+    if old.last().is_some_and(|last| !not_above(last)) {
+        return old.partition_point(not_above);
     }
+    old.len().saturating_add(new.partition_point(not_above))
 }
 
 /// The entries of a file that was just opened: its whole slots without the zeros at the end.
 fn count_entries(slots: &[AtomicU64]) -> usize {
-    if slots.last().is_none_or(|last| load(last) > i64::from(u32::MAX)) {
-        return slots.len();
-    }
+    let word = |slot| Ok::<_, Infallible>(slots.get(slot).map_or(0, load));
+    count_entries_by(slots.len(), word).unwrap_or_else(|never| match never {})
+}
+
+/// The same, with `word` to read a slot: O(1) for a trimmed file, O(log n) for one with zeros.
+fn count_entries_by<E>(slots: usize, word: impl Fn(usize) -> Result<i64, E>) -> Result<usize, E> {
     // Offsets rise and are above the base from slot 1 on, so an offset equal to the base there
     // is padding. So are zeros in slot 0: the first batch never gets an entry.
-    let is_padding = |word: &AtomicU64| u32::try_from(load(word)).is_ok();
-    match slots.split_first() {
-        Some((first, rest)) if load(first) != 0 => {
-            rest.partition_point(|word| !is_padding(word)).saturating_add(1)
-        }
-        _ => 0,
+    let is_padding = |word: i64| u32::try_from(word).is_ok();
+    let Some(last) = slots.checked_sub(1) else { return Ok(0) };
+    if !is_padding(word(last)?) {
+        return Ok(slots);
     }
+    if word(0)? == 0 {
+        return Ok(0);
+    }
+    // Slot `entries - 1` holds an entry, slot `padding` does not.
+    let (mut entries, mut padding) = (1, last.max(1));
+    while entries < padding {
+        let middle = entries.midpoint(padding);
+        if is_padding(word(middle)?) {
+            padding = middle;
+        } else {
+            entries = middle.saturating_add(1);
+        }
+    }
+    Ok(entries)
 }
 
 /// How many entries at the end are searched first: those of 8 KiB, as in Kafka.

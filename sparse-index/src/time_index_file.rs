@@ -169,7 +169,7 @@ impl TimeIndexFile {
         Ok(true)
     }
 
-    /// Reads one entry through `find`, again and again until no entry was taken back meanwhile.
+    /// Reads an entry through `find`, again where entries were taken back meanwhile.
     fn read(&self, find: impl Fn(&[Stored]) -> Option<[u32; 3]>) -> Option<TimeEntry> {
         loop {
             let view = self.file.view();

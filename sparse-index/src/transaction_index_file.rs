@@ -1,7 +1,7 @@
 //! The transaction index of a segment as a file. Format: `docs/format/transaction-index.md`.
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -10,6 +10,7 @@ use alluvium_record_format::Offset;
 use zerocopy::IntoBytes;
 
 use crate::entry::{StoredTxn, TXN_ENTRY_LEN};
+use crate::index_file::checked_len;
 use crate::{AbortedTxn, CollectedTxns, IndexError, Refusal, TransactionIndex};
 
 /// The transaction index of one segment: the aborted transactions whose marker lies in it.
@@ -207,9 +208,14 @@ fn byte_of(index: usize) -> u64 {
 }
 
 fn read_if_there(path: &Path) -> Result<Vec<u8>, IndexError> {
-    match std::fs::read(path) {
-        Ok(bytes) => Ok(bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(source) => Err(IndexError::io("read", path, 0, source)),
-    }
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(IndexError::io("open", path, 0, source)),
+    };
+    let len = checked_len(path, &file, TXN_ENTRY_LEN)?;
+    let mut bytes = Vec::new();
+    let read = file.take(len).read_to_end(&mut bytes);
+    read.map_err(|source| IndexError::io("read", path, 0, source))?;
+    Ok(bytes)
 }

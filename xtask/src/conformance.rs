@@ -7,7 +7,9 @@
 mod binary;
 mod dump;
 mod legacy;
+mod rebuild;
 mod times;
+mod topics;
 mod verify;
 mod view;
 
@@ -16,6 +18,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 
 pub(crate) use self::binary::Alluvium;
+use self::topics::Topics;
 use crate::golden;
 use crate::tally::Tally;
 
@@ -52,6 +55,10 @@ pub(crate) fn check(alluvium: &Alluvium, dir: &Path, tally: &mut Tally) -> Resul
             times::check(alluvium, &dir.join("clean"), &dir.join("view"), tally)?;
         }
         verify::check(alluvium, &dir.join("clean"), tally);
+    }
+    let topics = Topics::read(&dir.join("clean"))?;
+    for disk in ["clean", "recovered"].into_iter().filter(|disk| has(disk)) {
+        rebuild::check(&dir.join(disk), &topics, tally)?;
     }
     if has("unclean") {
         tally.skip("recovery of unclean/", "the program has no `recover` yet");

@@ -75,6 +75,19 @@ pub(crate) fn same_text(ours: &[u8], theirs: &[u8]) -> Result<()> {
     bail!("texts differ")
 }
 
+/// Compares two files.
+///
+/// # Errors
+///
+/// Names the first byte that differs.
+pub(crate) fn same_bytes(ours: &[u8], theirs: &[u8]) -> Result<()> {
+    if ours == theirs {
+        return Ok(());
+    }
+    let at = ours.iter().zip(theirs).take_while(|(our, their)| our == their).count();
+    bail!("differs from byte {at}; ours {} bytes, Kafka's {}", ours.len(), theirs.len())
+}
+
 /// A line, cut to what lies around the first difference.
 fn shown(line: Option<&[u8]>, other: Option<&[u8]>) -> String {
     let Some(line) = line else { return "ends".to_owned() };

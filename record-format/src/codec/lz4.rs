@@ -17,7 +17,16 @@ pub(crate) struct Reader<'s> {
     max_block_len: usize,
     block_checksums: bool,
     content_checksum: bool,
-    done: bool,
+    expect: Expect,
+}
+
+/// What may come next in a frame.
+#[derive(PartialEq, Eq)]
+enum Expect {
+    BlockOrEnd,
+    /// A block held nothing. Kafka's reader takes that for the end, so no other may follow.
+    End,
+    Nothing,
 }
 
 impl<'s> Reader<'s> {
@@ -50,12 +59,12 @@ impl<'s> Reader<'s> {
             max_block_len,
             block_checksums: flags & BLOCK_CHECKSUMS != 0,
             content_checksum: flags & CONTENT_CHECKSUM != 0,
-            done: false,
+            expect: Expect::BlockOrEnd,
         })
     }
 
     pub(super) fn pull(&mut self, out: &mut Vec<u8>, room: usize) -> Result<usize, Fault> {
-        while !self.done {
+        while self.expect != Expect::Nothing {
             let added = self.block(out, room)?;
             if added > 0 {
                 return Ok(added);
@@ -73,10 +82,10 @@ impl<'s> Reader<'s> {
             if self.content_checksum {
                 self.word()?;
             }
-            self.done = true;
+            self.expect = Expect::Nothing;
             return Ok(0);
         }
-        if len > self.max_block_len {
+        if len > self.max_block_len || self.expect == Expect::End {
             return Err(Fault::Broken);
         }
         let (block, rest) = self.rest.split_at_checked(len).ok_or(Fault::Broken)?;
@@ -84,7 +93,14 @@ impl<'s> Reader<'s> {
         if self.block_checksums && self.word()? != XxHash32::oneshot(0, block) {
             return Err(Fault::Broken);
         }
-        if size & STORED == 0 { self.decode(block, out, room) } else { append(block, out, room) }
+        if size & STORED != 0 {
+            return append(block, out, room);
+        }
+        let added = self.decode(block, out, room)?;
+        if added == 0 {
+            self.expect = Expect::End;
+        }
+        Ok(added)
     }
 
     /// Decodes one block into the scratch buffer and from there onto the end of `out`, which

@@ -2,9 +2,11 @@
 
 use super::Records;
 use super::decode::Fields;
-use crate::{Corruption, Offset, Timestamp};
+use crate::{Corruption, Offset, RecordStream, Timestamp};
 
-/// What [`Records::check`] saw.
+/// What all records of a batch have in common.
+///
+/// Made by [`Records::check`] and [`RecordStream::check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecordsSummary {
@@ -16,49 +18,118 @@ pub struct RecordsSummary {
     pub max_offset: Option<Offset>,
     /// Whether each offset was above the one before.
     pub offsets_rise: bool,
+    /// Whether the offsets were the base offset and those that follow, without a gap.
+    pub offsets_dense: bool,
+    /// Whether every record had a key.
+    pub all_keyed: bool,
     /// The earliest time, records without one left out.
     pub min_timestamp: Option<Timestamp>,
     /// The latest time, records without one left out.
     pub max_timestamp: Option<Timestamp>,
+    /// Records without a time.
+    pub untimed_count: u32,
 }
 
 impl Records<'_> {
-    /// Reads all records, with the checks of the iterator, and tells what there was.
+    /// Reads all records, with the checks of the iterator, and tells what they have in common.
     ///
     /// # Errors
     ///
     /// The error that the iterator would yield.
     pub fn check(mut self) -> Result<RecordsSummary, Corruption> {
         let context = *self.context();
-        let mut record_count = 0_u32;
-        let mut offsets_rise = true;
-        let mut last_delta = None;
-        let (mut min_delta, mut max_delta) = (i32::MAX, i32::MIN);
-        let (mut min_timestamp, mut max_timestamp) = (i64::MAX, i64::MIN);
+        let mut tally = Tally::new(context.offset(0));
         while let Some(body) = self.next_body() {
             let body = body?;
             let start = Fields::read(body).map_err(|kind| self.fail_in(body, kind))?.start;
-            record_count = record_count.saturating_add(1);
-            let delta = start.offset_delta;
-            offsets_rise &= last_delta < Some(delta);
-            last_delta = Some(delta);
-            min_delta = min_delta.min(delta);
-            max_delta = max_delta.max(delta);
             let timestamp = context.timestamp(start.timestamp_delta);
-            if timestamp != -1 {
-                min_timestamp = min_timestamp.min(timestamp);
-                max_timestamp = max_timestamp.max(timestamp);
-            }
+            tally.add(context.offset(start.offset_delta), timestamp, start.key.is_some());
         }
-        let some = last_delta.is_some();
-        let timed = min_timestamp <= max_timestamp;
-        Ok(RecordsSummary {
-            record_count,
-            min_offset: some.then(|| context.offset(min_delta)),
-            max_offset: some.then(|| context.offset(max_delta)),
-            offsets_rise,
-            min_timestamp: timed.then_some(Timestamp::new(min_timestamp)),
-            max_timestamp: timed.then_some(Timestamp::new(max_timestamp)),
-        })
+        Ok(tally.summary())
+    }
+}
+
+impl RecordStream<'_> {
+    /// Reads all records that are left, and tells what they have in common.
+    ///
+    /// # Errors
+    ///
+    /// The error that [`next_record`](Self::next_record) would give.
+    pub fn check(mut self) -> Result<RecordsSummary, Corruption> {
+        let mut tally = Tally::new(self.context().offset(0));
+        while let Some(record) = self.next_record() {
+            let record = record?;
+            tally.add(record.offset(), record.timestamp, record.key().is_some());
+        }
+        Ok(tally.summary())
+    }
+}
+
+/// A summary that grows record by record.
+struct Tally {
+    record_count: u32,
+    untimed_count: u32,
+    /// The offset of the next record, if there is no gap.
+    expected: i64,
+    last: i64,
+    min_offset: i64,
+    max_offset: i64,
+    offsets_rise: bool,
+    offsets_dense: bool,
+    all_keyed: bool,
+    min_timestamp: i64,
+    max_timestamp: i64,
+}
+
+impl Tally {
+    const fn new(base: Offset) -> Self {
+        Self {
+            record_count: 0,
+            untimed_count: 0,
+            expected: base.get(),
+            last: i64::MIN,
+            min_offset: i64::MAX,
+            max_offset: i64::MIN,
+            offsets_rise: true,
+            offsets_dense: true,
+            all_keyed: true,
+            min_timestamp: i64::MAX,
+            max_timestamp: i64::MIN,
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, offset: Offset, timestamp: i64, keyed: bool) {
+        let offset = offset.get();
+        self.offsets_rise &= self.record_count == 0 || self.last < offset;
+        self.offsets_dense &= self.expected == offset;
+        self.record_count = self.record_count.wrapping_add(1);
+        self.expected = self.expected.wrapping_add(1);
+        self.last = offset;
+        self.min_offset = self.min_offset.min(offset);
+        self.max_offset = self.max_offset.max(offset);
+        self.all_keyed &= keyed;
+        if timestamp == -1 {
+            self.untimed_count = self.untimed_count.wrapping_add(1);
+        } else {
+            self.min_timestamp = self.min_timestamp.min(timestamp);
+            self.max_timestamp = self.max_timestamp.max(timestamp);
+        }
+    }
+
+    fn summary(&self) -> RecordsSummary {
+        let some = self.record_count > 0;
+        let timed = self.record_count > self.untimed_count;
+        RecordsSummary {
+            record_count: self.record_count,
+            min_offset: some.then_some(Offset::new(self.min_offset)),
+            max_offset: some.then_some(Offset::new(self.max_offset)),
+            offsets_rise: self.offsets_rise,
+            offsets_dense: self.offsets_dense,
+            all_keyed: self.all_keyed,
+            min_timestamp: timed.then_some(Timestamp::new(self.min_timestamp)),
+            max_timestamp: timed.then_some(Timestamp::new(self.max_timestamp)),
+            untimed_count: self.untimed_count,
+        }
     }
 }

@@ -87,7 +87,7 @@ impl<'b> Fields<'b> {
 pub(super) struct Start<'b> {
     pub(super) timestamp_delta: i64,
     pub(super) offset_delta: i32,
-    key: Option<&'b [u8]>,
+    pub(super) key: Option<&'b [u8]>,
 }
 
 impl<'b> Start<'b> {

@@ -4,7 +4,7 @@ use alluvium_record_format::{
     Batch, ControlRecord, KRaftVoter, KRaftVoters, LeaderEpoch, Record, Sequence, Timestamp, Voter,
 };
 
-/// The lines of a batch whose payload is not compressed.
+/// The lines of a batch.
 pub(crate) fn batch_lines(batch: &Batch<'_>) -> Vec<String> {
     let header = batch.header();
     let attributes = header.attributes();
@@ -34,7 +34,9 @@ pub(crate) fn batch_lines(batch: &Batch<'_>) -> Vec<String> {
         header.crc(),
         batch.verify_crc().is_ok(),
     )];
-    lines.extend(batch.records().unwrap().map(|record| record_line(batch, &record.unwrap())));
+    let mut buffer = Vec::new();
+    let records = batch.inflate(1 << 20, &mut buffer).unwrap();
+    lines.extend(records.map(|record| record_line(batch, &record.unwrap())));
     lines
 }
 

@@ -1,7 +1,8 @@
 //! What records say: times, offsets, nulls, headers.
 
 use alluvium_record_format::{
-    Batch, Header, Offset, Position, Record, Records, Timestamp, TimestampType,
+    Batch, BatchBuilder, BatchSettings, Decompressor, Header, Offset, Position, Record, Records,
+    SimpleRecord, Timestamp, TimestampType,
 };
 
 use crate::hex;
@@ -101,6 +102,7 @@ fn a_timestamp_of_minus_one_is_none() {
     assert_eq!(records(&bytes)[0].timestamp(), None);
     let summary = Batch::parse(&bytes, START).unwrap().records().unwrap().check().unwrap();
     assert_eq!((summary.min_timestamp, summary.max_timestamp), (None, None));
+    assert_eq!(summary.untimed_count, 1);
 }
 
 /// FR-019
@@ -169,7 +171,7 @@ fn offset_deltas_come_as_they_are_stored() {
     );
     assert_eq!(offsets(&descending), [1, 0]);
     let summary = Batch::parse(&descending, START).unwrap().records().unwrap().check().unwrap();
-    assert!(!summary.offsets_rise);
+    assert!(!summary.offsets_rise && !summary.offsets_dense);
     assert_eq!(
         summary.min_offset..=summary.max_offset,
         Some(Offset::new(0))..=Some(Offset::new(1))
@@ -212,8 +214,8 @@ fn keys_and_the_check_agree_with_the_records() {
         assert_eq!(key.value_bytes(), record.value().map(<[u8]>::len));
     }
     let summary = batch.records().unwrap().check().unwrap();
-    assert_eq!(summary.record_count, 3);
-    assert!(summary.offsets_rise);
+    assert_eq!((summary.record_count, summary.untimed_count), (3, 0));
+    assert!(summary.offsets_rise && summary.offsets_dense && summary.all_keyed);
     assert_eq!(
         (summary.min_offset, summary.max_offset),
         (Some(Offset::new(0)), Some(Offset::new(2)))
@@ -232,4 +234,33 @@ fn nothing_in_an_uncompressed_batch_is_copied() {
     let batch = Batch::parse(&bytes, START).unwrap();
     let again = Records::new(batch.header(), batch.payload(), batch.payload_position()).unwrap();
     assert_eq!(again.count(), 3);
+}
+
+#[test]
+fn a_gap_is_not_dense_and_a_missing_key_is_seen() {
+    let settings = BatchSettings::new(Offset::new(10));
+    let mut builder = BatchBuilder::new(settings);
+    let keyed = SimpleRecord::new().key(b"");
+    builder.append(&keyed).unwrap();
+    builder.append_with_offset(Offset::new(12), &keyed).unwrap();
+    let check = |builder: &mut BatchBuilder| {
+        let batch = Batch::parse(builder.finish().unwrap(), START).unwrap();
+        batch.records().unwrap().check().unwrap()
+    };
+    let summary = check(&mut builder);
+    assert!(summary.offsets_rise && !summary.offsets_dense && summary.all_keyed);
+    builder.reset(settings);
+    builder.append(&keyed).unwrap();
+    builder.append(&SimpleRecord::new().value(b"v")).unwrap();
+    let summary = check(&mut builder);
+    assert!(summary.offsets_dense && !summary.all_keyed);
+}
+
+#[test]
+fn a_stream_of_records_has_the_same_summary() {
+    let bytes = hex::three_batches();
+    let batch = Batch::parse(&bytes, START).unwrap();
+    let mut decompressor = Decompressor::new();
+    let stream = decompressor.records(&batch, 1000).unwrap();
+    assert_eq!(stream.check(), batch.records().unwrap().check());
 }

@@ -8,6 +8,7 @@ use crate::codec::compress::Failed;
 
 /// Writes the member.
 pub(in crate::codec) struct Writer {
+    level: Compression,
     deflate: Compress,
     crc: crc32fast::Hasher,
     begun: bool,
@@ -18,7 +19,7 @@ impl Writer {
     pub(in crate::codec) fn new(level: i32) -> Self {
         let level = u32::try_from(level).map_or(Compression::default(), Compression::new);
         let deflate = Compress::new(level, false);
-        Self { deflate, crc: crc32fast::Hasher::new(), begun: false }
+        Self { level, deflate, crc: crc32fast::Hasher::new(), begun: false }
     }
 
     pub(in crate::codec) fn write(
@@ -42,14 +43,18 @@ impl Writer {
         let [s0, s1, s2, s3, ..] = self.deflate.total_in().to_le_bytes();
         out.extend_from_slice(&core::mem::take(&mut self.crc).finalize().to_le_bytes());
         out.extend_from_slice(&[s0, s1, s2, s3]);
-        self.reset();
+        self.deflate.reset();
+        self.begun = false;
         Ok(())
     }
 
     pub(in crate::codec) fn reset(&mut self) {
-        self.deflate.reset();
-        self.crc.reset();
-        self.begun = false;
+        if self.begun {
+            // In zlib-rs 0.6 a block that is open at level 1 survives a reset.
+            self.deflate = Compress::new(self.level, false);
+            self.crc.reset();
+            self.begun = false;
+        }
     }
 
     fn begin(&mut self, out: &mut Vec<u8>) {
