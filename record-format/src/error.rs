@@ -265,6 +265,12 @@ impl CorruptKind {
         Self::IndexVersion { found }
     }
 
+    /// A checksum of `stored` over bytes whose checksum is `computed`.
+    #[must_use]
+    pub const fn crc(stored: u32, computed: u32) -> Self {
+        Self::Crc { stored, computed }
+    }
+
     /// A magic byte of `found`, where it cannot be.
     #[must_use]
     pub const fn magic(found: i8) -> Self {
