@@ -1,2 +1,32 @@
 #![doc = include_str!("../README.md")]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
+
+mod active;
+mod config;
+mod dir_lock;
+mod error;
+mod headers;
+mod index_slot;
+mod io;
+mod names;
+mod partition_dir;
+mod pool;
+mod recover;
+pub mod replace;
+mod segment;
+mod slice;
+mod walk;
+
+pub use active::{ActiveSegment, Birth, RollInput, RollReason};
+pub use config::SegmentConfig;
+pub use dir_lock::{DirLock, LOCK_FILE, LockError};
+pub use error::{IoOp, SegmentError};
+pub use headers::BatchAt;
+pub use io::{Io, IoCall, IoHook, IoVerdict};
+pub use names::{FileKind, PartitionDirName, PartitionDirState, SegmentFileName, Suffix};
+pub use partition_dir::PartitionDir;
+pub use pool::FilePool;
+pub use recover::{Scan, ScanStop};
+pub use segment::{FoundRecord, Segment, Tail};
+pub use slice::SegmentSlice;
+pub use walk::BatchWalker;

@@ -1,0 +1,366 @@
+//! The indexes of a segment: opened on first use, and dropped when they do not fit the log.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use alluvium_record_format::{Offset, Position, Timestamp};
+use alluvium_sparse_index::{
+    AbortedTxn, CollectedTxns, IndexError, OffsetEntry, OffsetIndex, OffsetIndexFile, TimeEntry,
+    TimeIndex, TimeIndexFile, TransactionIndexFile,
+};
+use arc_swap::Guard;
+
+use super::Segment;
+use crate::error::{IoOp, SegmentError};
+use crate::headers::BatchAt;
+use crate::names::FileKind;
+use crate::walk::to_usize;
+
+/// The offset index: one that the segment owns, or a copy of one that somebody else does.
+#[derive(Debug)]
+pub(crate) enum OffsetHints {
+    Owned(OffsetIndexFile),
+    Copied { base: Offset, bytes: Vec<u8> },
+}
+
+/// The time index, as [`OffsetHints`].
+#[derive(Debug)]
+pub(crate) enum TimeHints {
+    Owned(TimeIndexFile),
+    Copied { base: Offset, bytes: Vec<u8> },
+}
+
+impl OffsetHints {
+    /// The entry at or below `target`, and the one above it.
+    pub(crate) fn lookup_pair(&self, target: Offset) -> (Option<OffsetEntry>, Option<OffsetEntry>) {
+        match self {
+            Self::Owned(index) => index.lookup_pair(target),
+            Self::Copied { base, bytes } => OffsetIndex::new(*base, bytes).lookup_pair(target),
+        }
+    }
+
+    pub(crate) fn last_entry(&self) -> Option<OffsetEntry> {
+        match self {
+            Self::Owned(index) => index.last_entry(),
+            Self::Copied { base, bytes } => OffsetIndex::new(*base, bytes).last_entry(),
+        }
+    }
+
+    fn upper_bound_offset(&self, position: Position, size_bytes: u32) -> Option<Offset> {
+        match self {
+            Self::Owned(index) => index.upper_bound_offset(position, size_bytes),
+            Self::Copied { base, bytes } => {
+                OffsetIndex::new(*base, bytes).upper_bound_offset(position, size_bytes)
+            }
+        }
+    }
+
+    /// All entries, in order.
+    pub(crate) fn entry(&self, index: usize) -> Option<OffsetEntry> {
+        match self {
+            Self::Owned(file) => file.entry(index),
+            Self::Copied { base, bytes } => OffsetIndex::new(*base, bytes).entry(index),
+        }
+    }
+
+    pub(crate) const fn owned(&self) -> Option<&OffsetIndexFile> {
+        match self {
+            Self::Owned(index) => Some(index),
+            Self::Copied { .. } => None,
+        }
+    }
+}
+
+impl TimeHints {
+    pub(crate) fn lookup(&self, target: Timestamp) -> Option<TimeEntry> {
+        match self {
+            Self::Owned(index) => index.lookup(target),
+            Self::Copied { base, bytes } => TimeIndex::new(*base, bytes).lookup(target),
+        }
+    }
+
+    pub(crate) fn last_entry(&self) -> Option<TimeEntry> {
+        match self {
+            Self::Owned(index) => index.last_entry(),
+            Self::Copied { base, bytes } => TimeIndex::new(*base, bytes).last_entry(),
+        }
+    }
+
+    pub(crate) const fn owned(&self) -> Option<&TimeIndexFile> {
+        match self {
+            Self::Owned(index) => Some(index),
+            Self::Copied { .. } => None,
+        }
+    }
+}
+
+/// What is known of how entries were made: values of `Segment::index_style`.
+mod style {
+    /// Nobody looked.
+    pub(super) const UNKNOWN: u8 = 0;
+    /// Old brokers wrote one entry per append call: its first byte, its last offset. All entries
+    /// were checked against the log.
+    pub(super) const PER_APPEND: u8 = 1;
+}
+
+impl Segment {
+    /// An upper bound of the offsets in `size_bytes` from `position` on: the offset of the first
+    /// index entry behind them, `None` if there is none. For the list of aborted transactions.
+    ///
+    /// # Errors
+    ///
+    /// `Index` if the index cannot be opened.
+    pub fn upper_bound_offset(
+        &self,
+        position: Position,
+        size_bytes: u32,
+    ) -> Result<Option<Offset>, SegmentError> {
+        let hints = self.offset_hints()?;
+        Ok(hints.as_ref().and_then(|hints| hints.upper_bound_offset(position, size_bytes)))
+    }
+
+    /// The aborted transactions whose marker lies in this segment and that touch
+    /// `fetch_offset..upper_bound`. If the list is not complete, go on with the next segment.
+    ///
+    /// Source: `LogSegment.collectAbortedTxns` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// `Index` if the index is damaged or cannot be read.
+    pub fn collect_aborted(
+        &self,
+        fetch_offset: Offset,
+        upper_bound: Offset,
+    ) -> Result<CollectedTxns, SegmentError> {
+        let index = self.transactions()?;
+        Ok(index.as_ref().map(|index| index.collect(fetch_offset, upper_bound)).unwrap_or_default())
+    }
+
+    /// All aborted transactions whose marker lies in this segment.
+    ///
+    /// # Errors
+    ///
+    /// `Index` if the index is damaged or cannot be read.
+    pub fn aborted(&self) -> Result<Vec<AbortedTxn>, SegmentError> {
+        let index = self.transactions()?;
+        Ok(index.as_ref().map(|index| index.entries()).unwrap_or_default())
+    }
+
+    /// Adds an aborted transaction. The first one makes the file.
+    ///
+    /// # Errors
+    ///
+    /// `ReadOnly`; `Index` if the transaction does not follow the last one, or cannot be written.
+    pub fn append_aborted(&self, txn: AbortedTxn) -> Result<(), SegmentError> {
+        self.dir.lock()?;
+        let _alone = self.maintenance.lock();
+        let guard = self.transactions()?;
+        let Some(index) = guard.as_ref() else { return Ok(()) };
+        if index.is_empty() {
+            self.dir.names_changed();
+        }
+        index.set_path(self.path(FileKind::TransactionIndex));
+        self.transaction_index.mark_unsynced();
+        index.append(txn).map_err(SegmentError::index)
+    }
+
+    /// Empties the transaction index: its entries come again, from recovery.
+    ///
+    /// # Errors
+    ///
+    /// `ReadOnly`, `Index`.
+    pub fn reset_aborted(&self) -> Result<(), SegmentError> {
+        self.dir.lock()?;
+        let _alone = self.maintenance.lock();
+        let mut gate = self.transaction_index.hold();
+        self.transaction_index.close_held(&mut gate);
+        let path = self.path(FileKind::TransactionIndex);
+        let index = TransactionIndexFile::open_reset(&path, self.base);
+        let index = index.map_err(SegmentError::index)?;
+        self.transaction_index.put_held(&mut gate, index);
+        self.transaction_index.mark_unsynced();
+        Ok(())
+    }
+
+    /// Drops the aborted transactions whose marker is at `offset` or above.
+    pub(crate) fn truncate_aborted(&self, offset: Offset) -> Result<(), SegmentError> {
+        let _alone = self.maintenance.lock();
+        let guard = self.transactions()?;
+        let Some(index) = guard.as_ref().filter(|index| !index.is_empty()) else { return Ok(()) };
+        index.set_path(self.path(FileKind::TransactionIndex));
+        self.transaction_index.mark_unsynced();
+        index.truncate_to(offset).map_err(SegmentError::index)
+    }
+
+    /// Opens both indexes and keeps them open.
+    pub(crate) fn pin_indexes(&self) -> Result<(Arc<OffsetHints>, Arc<TimeHints>), SegmentError> {
+        let gone = || SegmentError::Gone { path: self.path(FileKind::OffsetIndex) };
+        let offset = Guard::into_inner(self.offset_hints()?).ok_or_else(gone)?;
+        let time = Guard::into_inner(self.time_hints()?).ok_or_else(gone)?;
+        self.offset_index.pin();
+        self.time_index.pin();
+        Ok((offset, time))
+    }
+
+    /// Lets the pool close the indexes.
+    pub(crate) fn unpin_indexes(&self) {
+        self.offset_index.unpin(self.dir.pool());
+        self.time_index.unpin(self.dir.pool());
+    }
+
+    /// Closes both indexes, to be opened in another way.
+    pub(crate) fn close_indexes(&self) {
+        self.offset_index.close_held(&mut self.offset_index.hold());
+        self.time_index.close_held(&mut self.time_index.hold());
+    }
+
+    pub(crate) fn mark_indexes_unsynced(&self) {
+        self.offset_index.mark_unsynced();
+        self.time_index.mark_unsynced();
+    }
+
+    pub(crate) fn transactions(
+        &self,
+    ) -> Result<Guard<Option<Arc<TransactionIndexFile>>>, SegmentError> {
+        self.transaction_index.get(self.dir.pool(), || {
+            let dir = self.dir.pin();
+            let path = dir.join(self.name(FileKind::TransactionIndex).to_string());
+            TransactionIndexFile::open(&path, self.base).map_err(SegmentError::index)
+        })
+    }
+
+    /// The offset index.
+    pub(crate) fn offset_hints(&self) -> Result<Guard<Option<Arc<OffsetHints>>>, SegmentError> {
+        let open = || self.open_offset_index();
+        match self.offset_index.get(self.dir.pool(), open) {
+            Err(error) if is_missing(&error) => {
+                self.make_missing_indexes()?;
+                self.offset_index.get(self.dir.pool(), open)
+            }
+            other => other,
+        }
+    }
+
+    /// The time index.
+    pub(crate) fn time_hints(&self) -> Result<Guard<Option<Arc<TimeHints>>>, SegmentError> {
+        let open = || self.open_time_index();
+        match self.time_index.get(self.dir.pool(), open) {
+            Err(error) if is_missing(&error) => {
+                self.make_missing_indexes()?;
+                self.time_index.get(self.dir.pool(), open)
+            }
+            other => other,
+        }
+    }
+
+    fn make_missing_indexes(&self) -> Result<(), SegmentError> {
+        let log = self.path(FileKind::Log);
+        if !log.exists() {
+            return Err(SegmentError::Gone { path: log });
+        }
+        self.rebuild_indexes().map(drop)
+    }
+
+    fn open_offset_index(&self) -> Result<OffsetHints, SegmentError> {
+        let dir = self.dir.pin();
+        let path = dir.join(self.name(FileKind::OffsetIndex).to_string());
+        if let Some(permit) = self.dir.permit() {
+            let max_bytes = self.config().max_index_bytes;
+            let index = if self.is_active() {
+                self.opening(OffsetIndexFile::open(&path, self.base, max_bytes, permit), || {
+                    OffsetIndexFile::create(&path, self.base, max_bytes, permit)
+                })
+            } else {
+                OffsetIndexFile::open_sealed(&path, self.base, permit)
+            };
+            return index.map(OffsetHints::Owned).map_err(SegmentError::index);
+        }
+        let mut bytes = self.copy_index(&path, OffsetIndex::ENTRY_LEN)?;
+        let kept = OffsetIndex::new(self.base, &bytes).without_padding().len();
+        bytes.truncate(kept * OffsetIndex::ENTRY_LEN);
+        Ok(OffsetHints::Copied { base: self.base, bytes })
+    }
+
+    fn open_time_index(&self) -> Result<TimeHints, SegmentError> {
+        let dir = self.dir.pin();
+        let path = dir.join(self.name(FileKind::TimeIndex).to_string());
+        if let Some(permit) = self.dir.permit() {
+            let max_bytes = self.config().max_index_bytes;
+            let index = if self.is_active() {
+                self.opening(TimeIndexFile::open(&path, self.base, max_bytes, permit), || {
+                    TimeIndexFile::create(&path, self.base, max_bytes, permit)
+                })
+            } else {
+                TimeIndexFile::open_sealed(&path, self.base, permit)
+            };
+            return index.map(TimeHints::Owned).map_err(SegmentError::index);
+        }
+        let mut bytes = self.copy_index(&path, TimeIndex::ENTRY_LEN)?;
+        let kept = TimeIndex::new(self.base, &bytes).without_padding().len();
+        bytes.truncate(kept * TimeIndex::ENTRY_LEN);
+        Ok(TimeHints::Copied { base: self.base, bytes })
+    }
+
+    /// Makes the index of an active segment where there is none.
+    fn opening<T>(
+        &self,
+        opened: Result<T, IndexError>,
+        create: impl FnOnce() -> Result<T, IndexError>,
+    ) -> Result<T, IndexError> {
+        match opened {
+            Err(IndexError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                self.dir.names_changed();
+                create()
+            }
+            other => other,
+        }
+    }
+
+    /// The bytes of an index of somebody else; none where there is no file. Never more than the
+    /// log can have entries, however long the file is.
+    fn copy_index(&self, path: &Path, entry_len: usize) -> Result<Vec<u8>, SegmentError> {
+        let io = self.dir.io();
+        let file = match io.open(path, false) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(SegmentError::file(IoOp::Open, path, error)),
+        };
+        let stat = file.metadata().map_err(|e| SegmentError::file(IoOp::Stat, path, e))?;
+        let entries = to_usize(self.size_bytes()) / MIN_ENTRY_BYTES + 1;
+        let len = usize::try_from(stat.len()).unwrap_or(usize::MAX).min(entries * entry_len);
+        let mut bytes = vec![0; len];
+        let count = io
+            .read_full(&file, &|| path.into(), &mut bytes, 0)
+            .map_err(|e| SegmentError::file(IoOp::Read, path, e))?;
+        bytes.truncate(count);
+        Ok(bytes)
+    }
+
+    /// Whether `batch`, which lies where `entry` points, is the one that the entry means.
+    pub(crate) fn fits(&self, entry: OffsetEntry, batch: &BatchAt) -> Result<bool, SegmentError> {
+        if batch.base_offset > entry.offset {
+            return Ok(false);
+        }
+        if entry.offset <= batch.last_offset {
+            return Ok(true);
+        }
+        // Wrong, or written by an old broker for a whole append call: then the batch starts the
+        // call and the offset ends it.
+        if self.index_style.load(Ordering::Acquire) == style::UNKNOWN
+            && self.every_entry_ends_a_batch()?
+        {
+            self.index_style.store(style::PER_APPEND, Ordering::Release);
+        }
+        Ok(self.index_style.load(Ordering::Acquire) == style::PER_APPEND)
+    }
+}
+
+fn is_missing(error: &SegmentError) -> bool {
+    let SegmentError::Index { source: IndexError::Io { source, .. } } = error else { return false };
+    source.kind() == io::ErrorKind::NotFound
+}
+
+/// The smallest entry of a log: a message of magic 0.
+const MIN_ENTRY_BYTES: usize = 26;

@@ -1,0 +1,151 @@
+//! From an offset to the batch that holds it: the index gives a hint, the header decides.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+use alluvium_record_format::{BatchHeader, CorruptClass, Offset};
+use alluvium_sparse_index::OffsetEntry;
+
+use super::Segment;
+use crate::error::SegmentError;
+use crate::headers::{BatchAt, HeaderScan, SCRATCH_BYTES, Step};
+use crate::names::FileKind;
+use crate::walk::to_usize;
+
+/// What a search through the index came to.
+enum Located {
+    /// The batch, or `None` past the last one.
+    Found(Option<BatchAt>),
+    /// The byte that an entry names is not the batch that the entry says.
+    Misfit,
+}
+
+impl Segment {
+    /// The first batch whose last offset is not below `target`.
+    pub(crate) fn locate(
+        &self,
+        file: &File,
+        target: Offset,
+    ) -> Result<Option<BatchAt>, SegmentError> {
+        let mut may_rebuild = true;
+        loop {
+            let truncations = self.truncations.load(Ordering::Acquire);
+            let hints = self.offset_hints()?;
+            let pair = hints.as_ref().map_or((None, None), |hints| hints.lookup_pair(target));
+            drop(hints);
+            if let Located::Found(found) = self.locate_between(file, target, pair)? {
+                return Ok(found);
+            }
+            // A truncation that came between makes good entries look wrong.
+            let undisturbed = truncations.is_multiple_of(2)
+                && truncations == self.truncations.load(Ordering::Acquire);
+            if !undisturbed || !may_rebuild || !self.drop_bad_index()? {
+                return self.batch_from(file, 0, |batch| batch.last_offset >= target);
+            }
+            may_rebuild = false;
+        }
+    }
+
+    /// Searches from the entry at or below `target`, knowing the entry above it.
+    fn locate_between(
+        &self,
+        file: &File,
+        target: Offset,
+        (floor, next): (Option<OffsetEntry>, Option<OffsetEntry>),
+    ) -> Result<Located, SegmentError> {
+        // Read after the index: an entry is shown after the size that covers it.
+        let size = self.size_bytes();
+        let from = floor.map_or(0, |entry| entry.position.get());
+        let until = next.map_or(size, |entry| entry.position.get());
+        if from >= size || until > size || (next.is_some() && until <= from) {
+            let empty = floor.is_none() && next.is_none();
+            return Ok(if empty { Located::Found(None) } else { Located::Misfit });
+        }
+        let gap = to_usize(until - from);
+        let exact = floor.is_some_and(|entry| entry.offset == target);
+        if let Some(entry) = next
+            && !exact
+            && gap > SCRATCH_BYTES - BatchHeader::LEN
+        {
+            // Batches above the interval have an entry each: the answer is most often there.
+            match self.header_at(file, until)? {
+                Some(batch) if self.fits(entry, &batch)? => {
+                    if batch.base_offset <= target && target <= batch.last_offset {
+                        return Ok(Located::Found(Some(batch)));
+                    }
+                }
+                _ => return Ok(Located::Misfit),
+            }
+        }
+        let first_bytes = if exact { 0 } else { gap + BatchHeader::LEN };
+        self.scan_from_entry(file, target, floor, first_bytes)
+    }
+
+    /// Steps from `floor` to the first batch whose last offset is not below `target`.
+    fn scan_from_entry(
+        &self,
+        file: &File,
+        target: Offset,
+        floor: Option<OffsetEntry>,
+        first_bytes: usize,
+    ) -> Result<Located, SegmentError> {
+        let from = floor.map_or(0, |entry| entry.position.get());
+        let path = || self.path(FileKind::Log);
+        let range = (from, self.size_bytes());
+        let mut scan = HeaderScan::new(self.dir.io(), file, &path, range, first_bytes);
+        let mut unchecked = floor;
+        loop {
+            match scan.step()? {
+                Step::Batch(batch) => {
+                    if let Some(entry) = unchecked.take()
+                        && !self.fits(entry, &batch)?
+                    {
+                        return Ok(Located::Misfit);
+                    }
+                    if batch.last_offset >= target {
+                        return Ok(Located::Found(Some(batch)));
+                    }
+                }
+                Step::Damage(_) if unchecked.is_some() => return Ok(Located::Misfit),
+                Step::Damage(damage) if damage.class() != CorruptClass::Incomplete => {
+                    return Err(SegmentError::corrupt(path(), damage));
+                }
+                Step::End | Step::Damage(_) => return Ok(Located::Found(None)),
+            }
+        }
+    }
+
+    /// The first batch at or after byte `from` that `wanted` takes. An incomplete batch ends the
+    /// search like the end of the file.
+    pub(crate) fn batch_from(
+        &self,
+        file: &File,
+        from: u32,
+        wanted: impl Fn(&BatchAt) -> bool,
+    ) -> Result<Option<BatchAt>, SegmentError> {
+        let path = || self.path(FileKind::Log);
+        let range = (from, self.size_bytes());
+        let mut scan = HeaderScan::new(self.dir.io(), file, &path, range, SCRATCH_BYTES);
+        loop {
+            match scan.step()? {
+                Step::Batch(batch) if wanted(&batch) => return Ok(Some(batch)),
+                Step::Batch(_) => {}
+                Step::Damage(damage) if damage.class() != CorruptClass::Incomplete => {
+                    return Err(SegmentError::corrupt(path(), damage));
+                }
+                Step::End | Step::Damage(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// The batch at byte `at`, `None` if there is none.
+    fn header_at(&self, file: &File, at: u32) -> Result<Option<BatchAt>, SegmentError> {
+        let path = || -> PathBuf { self.path(FileKind::Log) };
+        let range = (at, self.size_bytes());
+        match HeaderScan::new(self.dir.io(), file, &path, range, 0).step()? {
+            Step::Batch(batch) => Ok(Some(batch)),
+            Step::End | Step::Damage(_) => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Builds the indexes of a segment again from its log.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use alluvium_record_format::{CorruptClass, Corruption, Offset};
+use alluvium_sparse_index::{BatchInfo, BuiltIndexes, IndexBuilder};
+
+use super::{Largest, Segment};
+use crate::error::{IoOp, SegmentError};
+use crate::headers::{BatchAt, HeaderScan, SCRATCH_BYTES, Step};
+use crate::names::FileKind;
+
+impl Segment {
+    /// Builds the offset and time index again from the headers in the log and puts them in the
+    /// place of what is there. Returns false, and does nothing, while the segment is active: its
+    /// writer knows its indexes.
+    ///
+    /// Steps over the log by its headers and does not check content; what lies behind damage gets
+    /// no entries.
+    ///
+    /// # Errors
+    ///
+    /// `ReadOnly`, `Gone`, `Io`.
+    pub fn rebuild_indexes(&self) -> Result<bool, SegmentError> {
+        self.dir.lock()?;
+        let alone = self.maintenance.lock();
+        if self.is_active() {
+            return Ok(false);
+        }
+        let mut builder = IndexBuilder::new(self.base, self.config().index_interval_bytes);
+        self.for_each_batch(|batch| builder.push(batch_info(batch)).is_ok())?;
+        // Refused is a final time entry below the last one, which the rule never makes.
+        self.replace_indexes(&builder.finish().unwrap_or_default())?;
+        drop(alone);
+        Ok(true)
+    }
+
+    /// Called by a reader that found an entry which does not fit the log. Returns whether another
+    /// look into the index is worth while.
+    pub(crate) fn drop_bad_index(&self) -> Result<bool, SegmentError> {
+        if self.dir.is_read_only() { Ok(false) } else { self.rebuild_indexes() }
+    }
+
+    /// Puts these bytes in the place of both indexes. The caller holds `maintenance` or is the
+    /// one writer.
+    pub(crate) fn replace_indexes(&self, built: &BuiltIndexes) -> Result<(), SegmentError> {
+        let mut offset_gate = self.offset_index.hold();
+        let mut time_gate = self.time_index.hold();
+        self.offset_index.close_held(&mut offset_gate);
+        self.time_index.close_held(&mut time_gate);
+        self.offset_index.mark_unsynced();
+        self.time_index.mark_unsynced();
+        self.index_style.store(0, Ordering::Release);
+        self.write_index(FileKind::OffsetIndex, &built.offset_index)?;
+        self.write_index(FileKind::TimeIndex, &built.time_index)?;
+        *self.largest.lock() = Largest::Unknown;
+        Ok(())
+    }
+
+    fn write_index(&self, kind: FileKind, bytes: &[u8]) -> Result<(), SegmentError> {
+        let dir = self.dir.pin();
+        let path = dir.join(self.name(kind).to_string());
+        let io = self.dir.io();
+        let named = &|| path.clone();
+        let fail = |op| {
+            let path: &Path = &path;
+            move |source| SegmentError::file(op, path, source)
+        };
+        let file = match io.open(&path, true) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                self.dir.names_changed();
+                io.create_new(&path).map_err(fail(IoOp::Create))?
+            }
+            other => other.map_err(fail(IoOp::Open))?,
+        };
+        let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        io.write_all(&file, named, bytes, 0).map_err(fail(IoOp::Write))?;
+        io.set_len(&file, named, len).map_err(fail(IoOp::SetLen))
+    }
+
+    /// Steps over all batch headers until `take` returns false or the log ends or is damaged.
+    /// Returns the damage; an incomplete batch at the end is one.
+    pub(crate) fn for_each_batch(
+        &self,
+        mut take: impl FnMut(&BatchAt) -> bool,
+    ) -> Result<Option<Corruption>, SegmentError> {
+        let file = self.log_file()?;
+        let path = || self.path(FileKind::Log);
+        let range = (0, self.size_bytes());
+        let mut scan = HeaderScan::new(self.dir.io(), &file, &path, range, SCRATCH_BYTES);
+        loop {
+            match scan.step()? {
+                Step::Batch(batch) if take(&batch) => {}
+                Step::Batch(_) | Step::End => return Ok(None),
+                Step::Damage(damage) => return Ok(Some(damage)),
+            }
+        }
+    }
+
+    /// Whether every entry of the offset index starts at a batch and holds the last offset of a
+    /// batch from there up to the next entry: an index by the rule of old brokers.
+    pub(crate) fn every_entry_ends_a_batch(&self) -> Result<bool, SegmentError> {
+        let guard = self.offset_hints()?;
+        let Some(hints) = guard.as_ref() else { return Ok(false) };
+        let mut index = 0;
+        let mut next = hints.entry(0);
+        let mut open: Option<Offset> = None;
+        let mut sound = true;
+        let damage = self.for_each_batch(|batch| {
+            if let Some(entry) = next
+                && entry.position <= batch.position
+            {
+                // The entry before must have met its last offset by now.
+                sound &= open.is_none()
+                    && entry.position == batch.position
+                    && batch.base_offset <= entry.offset;
+                index += 1;
+                next = hints.entry(index);
+                open = Some(entry.offset);
+            }
+            if open == Some(batch.last_offset) {
+                open = None;
+            }
+            sound
+        })?;
+        let whole = damage.is_none_or(|damage| damage.class() == CorruptClass::Incomplete);
+        Ok(sound && whole && open.is_none() && next.is_none())
+    }
+}
+
+/// What the index rule needs to know of a batch.
+pub(crate) fn batch_info(batch: &BatchAt) -> BatchInfo {
+    BatchInfo::new(batch.last_offset, batch.position, batch.size_bytes, batch.max_timestamp)
+}
