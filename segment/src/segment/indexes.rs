@@ -41,6 +41,16 @@ impl OffsetHints {
         }
     }
 
+    /// The entry at or below `target`.
+    fn lookup(&self, target: Offset) -> Option<OffsetEntry> {
+        let found = match self {
+            Self::Owned(index) => index.lookup(target),
+            Self::Copied { base, bytes } => OffsetIndex::new(*base, bytes).lookup(target),
+        };
+        // Below the first entry, the index answers with its base at byte 0: no entry.
+        (found.position.get() > 0).then_some(found)
+    }
+
     pub(crate) fn last_entry(&self) -> Option<OffsetEntry> {
         match self {
             Self::Owned(index) => index.last_entry(),
@@ -119,6 +129,21 @@ impl Segment {
     ) -> Result<Option<Offset>, SegmentError> {
         let hints = self.offset_hints()?;
         Ok(hints.as_ref().and_then(|hints| hints.upper_bound_offset(position, size_bytes)))
+    }
+
+    /// The entry of the offset index with the largest offset that is not above `target`: a hint
+    /// where to begin, which reads compare with the log. `None` below the first entry.
+    ///
+    /// Binary search, no I/O beyond page faults once the index is open.
+    ///
+    /// Source: `OffsetIndex.lookup` in Kafka; `docs/format/offset-index.md#lookup`.
+    ///
+    /// # Errors
+    ///
+    /// `Index` if the index cannot be opened.
+    pub fn index_entry(&self, target: Offset) -> Result<Option<OffsetEntry>, SegmentError> {
+        let hints = self.offset_hints()?;
+        Ok(hints.as_ref().and_then(|hints| hints.lookup(target)))
     }
 
     /// The aborted transactions whose marker lies in this segment and that touch

@@ -95,3 +95,15 @@ fn offsets_that_do_not_rise_are_refused_before_a_byte_is_written() {
     assert_eq!(active.segment().size_bytes(), 354);
     assert_eq!(active.segment().max_timestamp().unwrap().unwrap().timestamp, Timestamp::new(1008));
 }
+
+#[test]
+fn the_index_entry_of_an_offset_is_the_one_at_or_below_it() {
+    let fixture = Fixture::new();
+    let mut active = fixture.create(0, every_batch());
+    active.append(&three()).unwrap();
+    let entry = |offset| active.segment().index_entry(Offset::new(offset)).unwrap();
+    assert_eq!(entry(4), None);
+    assert_eq!(entry(5).map(|entry| entry.position), Some(Position::new(118)));
+    assert_eq!(entry(7).map(|entry| entry.offset), Some(Offset::new(5)));
+    assert_eq!(entry(100).map(|entry| entry.offset), Some(Offset::new(8)));
+}
