@@ -1,7 +1,10 @@
 //! `bench`: each bar of ours against its bare twin, in one process.
 
+mod append;
 mod batches;
 mod iterate;
+mod log_dir;
+mod lookup;
 mod pair;
 mod random;
 mod walk;
@@ -43,8 +46,12 @@ pub(crate) fn run(flags: &flags::Bench) -> Result<()> {
 type Run = fn(&Bench, &'static str) -> Result<Outcome>;
 
 /// Every bench, in the order of the layers.
-const BENCHES: [(&str, Run); 2] =
-    [("walk-16KiB-batches", walk::run), ("iterate-100B-records", iterate::run)];
+const BENCHES: [(&str, Run); 4] = [
+    ("walk-16KiB-batches", walk::run),
+    ("iterate-100B-records", iterate::run),
+    ("index-lookup-1.3M", lookup::run),
+    ("segment-append-16KiB", append::run),
+];
 
 fn again_in_release(flags: &flags::Bench) -> Result<()> {
     let mut again = workspace::cargo();

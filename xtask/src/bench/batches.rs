@@ -49,4 +49,9 @@ impl Batches {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.bytes[start..end])
     }
+
+    /// Each batch in a buffer of its own.
+    pub(super) fn copies(&self) -> Vec<Vec<u8>> {
+        self.iter().map(<[u8]>::to_vec).collect()
+    }
 }

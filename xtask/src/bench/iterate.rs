@@ -24,8 +24,8 @@ pub(super) fn run(bench: &Bench, name: &'static str) -> Result<Outcome> {
         name,
         (f64::from(count) / 1e6, "M/s"),
         Bar(0.5),
-        |_| iterate(&views),
-        |_| skip(&payloads),
+        || iterate(&views),
+        || skip(&payloads),
     )
 }
 

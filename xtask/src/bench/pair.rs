@@ -49,8 +49,8 @@ impl Bench {
         Self { rounds: rounds.max(LEAST_SLICES) }
     }
 
-    /// Measures both sides. Each is called with the number of the slice and returns a figure
-    /// that depends on all of its work; `work` is what one slice does, in `unit`.
+    /// Measures both sides. Each returns a figure that depends on all of its work; `work` is what
+    /// one slice does, in `unit`.
     ///
     /// # Errors
     ///
@@ -58,19 +58,36 @@ impl Bench {
     pub(super) fn pair(
         &self,
         name: &'static str,
+        work: (f64, &'static str),
+        bar: Bar,
+        ours: impl FnMut() -> Result<u64>,
+        twin: impl FnMut() -> Result<u64>,
+    ) -> Result<Outcome> {
+        self.sides(name, work, bar, &mut Bare(ours), &mut Bare(twin))
+    }
+
+    /// As [`Self::pair`], for sides that have something to prepare outside the measured time.
+    ///
+    /// # Errors
+    ///
+    /// When a side fails.
+    pub(super) fn sides(
+        &self,
+        name: &'static str,
         (work, unit): (f64, &'static str),
         bar: Bar,
-        mut ours: impl FnMut(usize) -> Result<u64>,
-        mut twin: impl FnMut(usize) -> Result<u64>,
+        ours: &mut dyn Slice,
+        twin: &mut dyn Slice,
     ) -> Result<Outcome> {
         let mut times: [Vec<f64>; 3] = Default::default();
         let warm_up = self.rounds / 10;
         for round in 0..warm_up + self.rounds {
             for turn in 0..3 {
                 let side = (turn + round) % 3;
-                let slice = round * 3 + side;
+                let slice: &mut dyn Slice = if side == 0 { ours } else { twin };
+                slice.prepare()?;
                 let start = Instant::now();
-                let figure = if side == 0 { ours(slice) } else { twin(slice) };
+                let figure = slice.run();
                 let seconds = start.elapsed().as_secs_f64();
                 black_box(figure?);
                 if round >= warm_up {
@@ -93,6 +110,36 @@ impl Bench {
             bar,
             rounds: self.rounds,
         })
+    }
+}
+
+/// One side of a pair.
+pub(super) trait Slice {
+    /// What must happen before a slice, not measured.
+    ///
+    /// # Errors
+    ///
+    /// When it fails.
+    fn prepare(&mut self) -> Result<()>;
+
+    /// One slice of work.
+    ///
+    /// # Errors
+    ///
+    /// When it fails.
+    fn run(&mut self) -> Result<u64>;
+}
+
+/// A side without anything to prepare.
+struct Bare<F>(F);
+
+impl<F: FnMut() -> Result<u64>> Slice for Bare<F> {
+    fn prepare(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn run(&mut self) -> Result<u64> {
+        (self.0)()
     }
 }
 

@@ -18,6 +18,11 @@ impl Random {
         self.0
     }
 
+    /// The next number below `bound`.
+    pub(super) const fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
     /// Bytes that no codec shortens.
     pub(super) fn fill(&mut self, bytes: &mut [u8]) {
         for byte in bytes {

@@ -1,0 +1,59 @@
+//! A log directory to measure in: on the disk that the build uses, gone afterwards.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use alluvium_record_format::{Offset, Timestamp};
+use alluvium_segment::{ActiveSegment, Birth, DirLock, FilePool, PartitionDir, SegmentConfig};
+use anyhow::{Context, Result};
+
+use crate::workspace;
+
+/// An empty log directory, locked.
+#[derive(Debug)]
+pub(super) struct LogDir {
+    path: PathBuf,
+    lock: DirLock,
+    pool: Arc<FilePool>,
+}
+
+impl LogDir {
+    /// Makes it, in place of what a run before has left.
+    ///
+    /// # Errors
+    ///
+    /// When the disk refuses.
+    pub(super) fn new(name: &str) -> Result<Self> {
+        let path = workspace::scratch().join("bench").join(name);
+        workspace::empty_dir(&path)?;
+        let lock = DirLock::acquire(&path).context("cannot lock the log directory")?;
+        Ok(Self { path, lock, pool: FilePool::new(100) })
+    }
+
+    /// Its path.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A new segment 0 in a new partition.
+    ///
+    /// # Errors
+    ///
+    /// When the disk refuses.
+    pub(super) fn segment(&self, partition: &str, config: SegmentConfig) -> Result<ActiveSegment> {
+        let path = self.path.join(partition);
+        workspace::empty_dir(&path)?;
+        let dir = PartitionDir::open(&path, &self.lock, &self.pool)
+            .with_context(|| format!("cannot open {}", path.display()))?;
+        let birth = Birth::at(Timestamp::new(0));
+        Ok(ActiveSegment::create(&dir, Offset::new(0), config, birth)?)
+    }
+}
+
+impl Drop for LogDir {
+    fn drop(&mut self) {
+        // The next run empties it anyway.
+        let _removed = fs::remove_dir_all(&self.path);
+    }
+}
