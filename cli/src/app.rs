@@ -45,7 +45,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(app) => app,
         Err(error) => return usage(&error),
     };
-    let mut console = Console::default();
+    let mut console = Console::new();
     let result = dispatch(&app.command, &mut console).and_then(|()| console.flush());
     match result {
         Ok(()) => console.exit_code(),

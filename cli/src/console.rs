@@ -6,6 +6,10 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use alluvium_record_format::Corruption;
+use anstream::{AutoStream, ColorChoice};
+use anstyle::Style;
+
 use crate::error::CliError;
 
 /// Bytes of output that are collected before they are written.
@@ -15,11 +19,23 @@ const SPILL_BYTES: usize = 64 * 1024;
 #[derive(Debug, Default)]
 pub(crate) struct Console {
     buffer: Vec<u8>,
+    is_coloured: bool,
     damaged: bool,
     failed: bool,
 }
 
 impl Console {
+    /// A console that colours its output where standard output is a terminal.
+    pub(crate) fn new() -> Self {
+        let choice = AutoStream::choice(&io::stdout());
+        Self { is_coloured: choice != ColorChoice::Never, ..Self::default() }
+    }
+
+    /// `style`, or none at all where output is not coloured.
+    pub(crate) fn style(&self, style: Style) -> Style {
+        if self.is_coloured { style } else { Style::new() }
+    }
+
     /// Adds text to standard output.
     pub(crate) fn print(&mut self, text: fmt::Arguments<'_>) {
         // A Vec takes every byte, so there is no error to hand on.
@@ -53,6 +69,15 @@ impl Console {
     ) -> Result<(), CliError> {
         self.damaged = true;
         self.message(path, byte.into(), &what)
+    }
+
+    /// Names damage in a batch on standard error; the command then exits with 1.
+    pub(crate) fn corruption(
+        &mut self,
+        path: &Path,
+        corruption: Corruption,
+    ) -> Result<(), CliError> {
+        self.damage(path, u64::from(corruption.position().get()), corruption.kind())
     }
 
     /// Makes the command exit with 1; what is damaged is printed elsewhere.

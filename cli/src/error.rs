@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use alluvium_recovery::FileError;
+
 /// Why a command cannot go on with a file, or at all. Damage is not an error here: commands
 /// name it and go on.
 #[derive(Debug, thiserror::Error)]
@@ -11,6 +13,12 @@ pub(crate) enum CliError {
     /// The operating system refused.
     #[error("cannot {action} {}", path.display())]
     Io { action: &'static str, path: PathBuf, source: io::Error },
+    /// A checkpoint, snapshot or metadata file is damaged or could not be read.
+    #[error(transparent)]
+    File { source: FileError },
+    /// An option of another form of output.
+    #[error("{option} does not go with this --format; see alluvium help dump")]
+    Misplaced { option: &'static str },
     /// Standard output is gone or full.
     #[error("cannot write to standard output")]
     Output { source: io::Error },

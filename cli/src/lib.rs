@@ -1,12 +1,16 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+#![expect(dead_code, reason = "commands to come use the rest")]
 
 mod app;
 mod console;
 mod dump;
 mod error;
 mod inflate;
+mod log_end;
 mod log_file;
+mod partition;
+mod readable;
 mod resync;
 mod text;
 mod walk;

@@ -1,9 +1,15 @@
-//! The entries of a log by their heads.
+//! Walks the entries of a log, and goes on behind damage.
 
-use alluvium_record_format::{BatchHeader, Corruption, Entry, Offset, Position, Prefix};
+use std::path::Path;
 
+use alluvium_record_format::{
+    BatchHeader, CorruptKind, Corruption, Entry, Offset, Position, Prefix,
+};
+
+use crate::console::Console;
 use crate::error::CliError;
-use crate::log_file::Window;
+use crate::log_file::{LogFile, Window};
+use crate::resync::{self, Rest};
 
 /// What the head of an entry says, whatever its magic.
 #[derive(Clone, Copy, Debug)]
@@ -12,8 +18,141 @@ pub(crate) struct Head {
     pub(crate) position: u64,
     /// Bytes of the entry.
     pub(crate) size: u64,
+    /// Offset of the first record, or of the last one for magic 0 and 1, which do not say.
+    pub(crate) base_offset: Offset,
     /// Offset of the last record.
     pub(crate) last_offset: Offset,
+    /// The header, for magic 2.
+    pub(crate) header: Option<BatchHeader>,
+}
+
+/// A step of the walk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// A whole entry, by its length field.
+    Entry(Head),
+    /// Bytes that are no entry; the walk goes on at the next sound batch, if there is one.
+    Damage {
+        /// First byte of the damage.
+        at: u64,
+        /// What is wrong there.
+        corruption: Corruption,
+        /// Where the walk goes on.
+        rest: Rest,
+    },
+    /// The file ends inside an entry.
+    Tail {
+        /// First byte of the tail.
+        at: u64,
+        /// Bytes of the tail, up to the end.
+        left: u64,
+        /// Whether all of them are zero.
+        is_zero: bool,
+    },
+    /// The end.
+    End,
+}
+
+impl Step {
+    /// Names damage on standard error. Says whether the walk goes on.
+    pub(crate) fn name(self, path: &Path, console: &mut Console) -> Result<bool, CliError> {
+        match self {
+            Self::Entry(_) => {}
+            Self::Damage { at, corruption, rest } => {
+                let kind = corruption.kind();
+                let goes_on = match rest {
+                    Rest::Batch(next) => format!("{} bytes are skipped", next - at),
+                    Rest::Zeros => "only zeros follow".to_owned(),
+                    Rest::Noise => "no batch follows".to_owned(),
+                };
+                let byte = u64::from(corruption.position().get());
+                console.damage(path, byte, format_args!("{kind}; {goes_on}"))?;
+            }
+            Self::Tail { at, left, .. } => {
+                console.damage(
+                    path,
+                    at,
+                    format_args!("the last {left} bytes are no whole batch"),
+                )?;
+            }
+            Self::End => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
+/// A walk over the entries of a log, in order.
+#[derive(Debug)]
+pub(crate) struct Walk<'f> {
+    window: Window<'f>,
+    /// Bytes of the entry that was given out last.
+    given: u64,
+    after_v2: bool,
+}
+
+impl<'f> Walk<'f> {
+    /// Walks from byte `start`, where an entry must begin, to the end of the file.
+    pub(crate) fn new(file: &'f LogFile, start: u64) -> Self {
+        Self { window: Window::new(file, start, file.len()), given: 0, after_v2: false }
+    }
+
+    /// The byte behind the entry that was given out last.
+    pub(crate) fn position(&self) -> u64 {
+        self.window.position() + self.given
+    }
+
+    /// Moves on to the next entry.
+    pub(crate) fn step(&mut self) -> Result<Step, CliError> {
+        self.window.advance(std::mem::take(&mut self.given));
+        let (at, left) = (self.window.position(), self.window.left());
+        if left == 0 {
+            return Ok(Step::End);
+        }
+        match peek_head(&mut self.window)? {
+            None => self.tail(at, left),
+            Some(Err(corruption)) => self.damage(at, corruption),
+            Some(Ok(head)) if head.header.is_none() && self.after_v2 => {
+                let magic = self.window.peek(Prefix::LEN)?.get(16).copied().unwrap_or_default();
+                let kind = CorruptKind::magic(magic.cast_signed());
+                self.damage(at, kind.at(position_of(at + 16)))
+            }
+            Some(Ok(head)) => {
+                self.after_v2 |= head.header.is_some();
+                self.given = head.size;
+                Ok(Step::Entry(head))
+            }
+        }
+    }
+
+    /// The entry that was given out last.
+    pub(crate) fn entry(&mut self, head: &Head) -> Result<Result<Entry<'_>, Corruption>, CliError> {
+        peek_entry(&mut self.window, head)
+    }
+
+    fn damage(&mut self, at: u64, corruption: Corruption) -> Result<Step, CliError> {
+        let rest = resync::next_batch(self.window.file(), at, self.window.end())?;
+        let next = match rest {
+            Rest::Batch(next) => next,
+            Rest::Zeros | Rest::Noise => self.window.end(),
+        };
+        self.window.advance(next - at);
+        Ok(Step::Damage { at, corruption, rest })
+    }
+
+    /// The bytes up to the end are no whole entry, but a wrong length may hide sound ones.
+    fn tail(&mut self, at: u64, left: u64) -> Result<Step, CliError> {
+        let rest = resync::next_batch(self.window.file(), at, at + left)?;
+        if let Rest::Batch(next) = rest {
+            let bytes = self.window.peek(BatchHeader::LEN)?;
+            let need = Prefix::parse(bytes, position_of(at)).map_or(0, Prefix::size_bytes);
+            let size = |bytes| usize::try_from(bytes).unwrap_or(usize::MAX);
+            let corruption = CorruptKind::truncated(size(need), size(left)).at(position_of(at));
+            self.window.advance(next - at);
+            return Ok(Step::Damage { at, corruption, rest });
+        }
+        self.window.advance(left);
+        Ok(Step::Tail { at, left, is_zero: rest == Rest::Zeros })
+    }
 }
 
 /// The head of the entry at the window, by the rules of Kafka's file reader; the window stays.
@@ -38,10 +177,13 @@ pub(crate) fn peek_head(
     if size > left {
         return Ok(None);
     }
-    let mut head = Head { position, size, last_offset: offset };
+    let mut head = Head { position, size, base_offset: offset, last_offset: offset, header: None };
     if prefix.magic() == 2 {
         match BatchHeader::parse(bytes, at) {
-            Ok(header) => head.last_offset = header.last_offset(),
+            Ok(header) => {
+                head.last_offset = header.last_offset();
+                head.header = Some(*header);
+            }
             Err(corruption) => return Ok(Some(Err(corruption))),
         }
     }

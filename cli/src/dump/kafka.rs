@@ -3,7 +3,6 @@
 //! Source: `DumpLogSegments` in Kafka. Where that one dies with a stack trace, this one prints
 //! what it can, names the damage on standard error and goes on.
 
-mod control;
 mod index;
 mod log;
 mod offset_index;
@@ -27,6 +26,7 @@ use crate::text::java_path;
 /// The options of Kafka's tool, under its names.
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "flags are independent of each other")]
+#[group(skip)]
 #[command(next_help_heading = "Options of --format kafka")]
 pub(crate) struct Options {
     /// Print a line for every record too
@@ -49,19 +49,44 @@ pub(crate) struct Options {
     #[arg(long)]
     skip_record_metadata: bool,
 
-    /// Bytes of log that are read to check one offset index entry
-    #[arg(long, value_name = "BYTES", default_value_t = 5 * 1024 * 1024)]
-    max_message_size: u32,
+    /// Bytes of log that are read to check one offset index entry [default: 5242880]
+    #[arg(long, value_name = "BYTES")]
+    max_message_size: Option<u32>,
 
-    /// Bytes of each log to look at
-    #[arg(long, value_name = "BYTES", default_value_t = NO_LIMIT)]
-    max_bytes: u32,
+    /// Bytes of each log to look at [default: all]
+    #[arg(long, value_name = "BYTES")]
+    max_bytes: Option<u32>,
 }
 
 /// Kafka's default for the bytes to look at: all of them.
 const NO_LIMIT: u32 = i32::MAX.unsigned_abs();
 
+/// Kafka's default for the bytes to read to check an index entry.
+const MAX_MESSAGE_BYTES: u32 = 5 * 1024 * 1024;
+
 impl Options {
+    /// The first of these options that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let options = [
+            (self.deep_iteration, "--deep-iteration"),
+            (self.print_data_log, "--print-data-log"),
+            (self.index_sanity_check, "--index-sanity-check"),
+            (self.verify_index_only, "--verify-index-only"),
+            (self.skip_record_metadata, "--skip-record-metadata"),
+            (self.max_message_size.is_some(), "--max-message-size"),
+            (self.max_bytes.is_some(), "--max-bytes"),
+        ];
+        options.into_iter().find_map(|(is_given, name)| is_given.then_some(name))
+    }
+
+    fn max_bytes(&self) -> u32 {
+        self.max_bytes.unwrap_or(NO_LIMIT)
+    }
+
+    fn max_message_size(&self) -> u32 {
+        self.max_message_size.unwrap_or(MAX_MESSAGE_BYTES)
+    }
+
     fn deep(&self) -> bool {
         self.deep_iteration || self.print_data_log
     }

@@ -1,6 +1,8 @@
 //! Runs the built command on disks that Kafka wrote, whole and damaged.
 
 mod disk;
+mod dump_jsonl;
 mod dump_kafka;
 mod dump_kafka_damaged;
+mod dump_table;
 mod process;

@@ -7,11 +7,11 @@ use alluvium_record_format::{
     TimestampType,
 };
 
-use super::control;
 use super::record::{RecordLine, increment_sequence};
 use super::report::Report;
 use super::{NO_LIMIT, Options};
 use crate::console::Console;
+use crate::dump::control;
 use crate::error::CliError;
 use crate::inflate::Inflater;
 use crate::log_file::{LogFile, Window};
@@ -28,7 +28,7 @@ pub(super) fn dump(
     console: &mut Console,
 ) -> Result<(), CliError> {
     heading(file.path(), console)?;
-    let window = Window::new(file, 0, u64::from(options.max_bytes));
+    let window = Window::new(file, 0, u64::from(options.max_bytes()));
     let lines = Lines { file, options, report, console, last_offset: -1 };
     let mut dump = LogDump { window, inflater: Inflater::default(), lines };
     while dump.step()? {
@@ -131,7 +131,7 @@ impl LogDump<'_, '_> {
     /// Says how much is left behind the last batch.
     fn trailing_bytes(self) -> Result<(), CliError> {
         let (file, at, left) = (self.window.file(), self.window.position(), self.window.left());
-        if left == 0 || self.lines.options.max_bytes != NO_LIMIT {
+        if left == 0 || self.lines.options.max_bytes() != NO_LIMIT {
             return Ok(());
         }
         let name = file.path().file_name().unwrap_or_default().to_string_lossy();
@@ -250,7 +250,7 @@ impl Lines<'_, '_> {
         while let Some(record) = records.next_record() {
             match record {
                 Ok(record) => {
-                    self.record(&RecordLine::new(batch.header(), &record), Some(batch))?
+                    self.record(&RecordLine::new(batch.header(), &record), Some(batch))?;
                 }
                 Err(corruption) => return self.damage(corruption),
             }

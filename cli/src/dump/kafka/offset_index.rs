@@ -47,7 +47,7 @@ impl IndexDump<'_, '_> {
         log: &LogFile,
     ) -> Result<(), CliError> {
         let start = u64::from(entry.position.get());
-        let end = start.saturating_add(u64::from(self.options.max_message_size));
+        let end = start.saturating_add(u64::from(self.options.max_message_size()));
         if let Some(Ok(head)) = peek_head(&mut Window::new(log, start, end))? {
             if head.last_offset != entry.offset {
                 let (index, found) = (entry.offset.get(), head.last_offset.get());

@@ -1,6 +1,6 @@
 //! `.timeindex` files: a line an entry, compared with the batch that it names.
 
-use alluvium_record_format::Offset;
+use alluvium_record_format::{Corruption, Offset};
 use alluvium_sparse_index::{OffsetIndex, TimeEntry, TimeIndex};
 
 use super::index::IndexDump;
@@ -35,6 +35,12 @@ impl IndexDump<'_, '_> {
                 self.console.print(format_args!("timestamp: {timestamp} offset: {offset}\n"));
             }
             self.console.spill()?;
+        }
+        if let (Some(log), Some(checker)) = (&log, checker)
+            && let Some(damage) = checker.damage()?
+        {
+            let at = u64::from(damage.position().get());
+            self.console.damage(log.path(), at, damage.kind())?;
         }
         self.name_padding(index.len() - real, real * TimeIndex::ENTRY_LEN)?;
         self.name_spare_bytes(index.spare_bytes())
@@ -83,13 +89,21 @@ struct Checker<'i, 'f> {
     /// The timestamp of the entry before.
     previous: Option<i64>,
     inflater: Inflater,
+    /// Where the log could not be walked on.
+    damage: Option<Corruption>,
 }
 
 impl<'i, 'f> Checker<'i, 'f> {
     fn new(log: &'f LogFile, offsets: OffsetIndex<'i>) -> Self {
-        let window = Window::new(log, 0, log.len());
-        let inflater = Inflater::default();
-        Self { log, offsets, window, target: Offset::new(0), previous: None, inflater }
+        Self {
+            log,
+            offsets,
+            window: Window::new(log, 0, log.len()),
+            target: Offset::new(0),
+            previous: None,
+            inflater: Inflater::default(),
+            damage: None,
+        }
     }
 
     /// The first batch whose last offset is `target` or above.
@@ -99,13 +113,26 @@ impl<'i, 'f> Checker<'i, 'f> {
             self.window = Window::new(self.log, start, self.log.len());
         }
         self.target = target;
-        while let Some(Ok(head)) = peek_head(&mut self.window)? {
-            if head.last_offset >= target {
-                return Ok(Some(head));
+        while let Some(walked) = peek_head(&mut self.window)? {
+            match walked {
+                Ok(head) if head.last_offset >= target => return Ok(Some(head)),
+                Ok(head) => self.window.advance(head.size),
+                Err(corruption) => {
+                    self.damage = Some(corruption);
+                    break;
+                }
             }
-            self.window.advance(head.size);
         }
         Ok(None)
+    }
+
+    /// The first damage of the log behind the first entry, if there is any. Kafka's tool reads
+    /// to the end of the log for every entry, and dies there.
+    fn damage(mut self) -> Result<Option<Corruption>, CliError> {
+        if self.damage.is_none() && self.previous.is_some() {
+            self.find(Offset::MAX)?;
+        }
+        Ok(self.damage)
     }
 
     /// The largest timestamp of the records of the batch under the window, -1 without records.

@@ -1,0 +1,157 @@
+//! Lists a partition directory: its segments, snapshots, and what else lies there.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use alluvium_record_format::Offset;
+use alluvium_recovery::{CheckpointKind, OffsetCheckpoint, TopicPartition};
+use alluvium_segment::{FileKind, PartitionDirName, SegmentFileName, Suffix};
+
+use crate::console::Console;
+use crate::error::CliError;
+
+/// A file and its size when the directory was listed.
+#[derive(Clone, Debug)]
+pub(crate) struct FileInfo {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+}
+
+/// The files of one segment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SegmentFiles {
+    pub(crate) base: Offset,
+    pub(crate) log: Option<FileInfo>,
+    pub(crate) index: Option<FileInfo>,
+    pub(crate) time_index: Option<FileInfo>,
+    pub(crate) txn_index: Option<FileInfo>,
+}
+
+impl SegmentFiles {
+    /// Bytes of all files.
+    pub(crate) fn bytes(&self) -> u64 {
+        let files = [&self.log, &self.index, &self.time_index, &self.txn_index];
+        files.into_iter().flatten().map(|file| file.bytes).sum()
+    }
+}
+
+/// Something in the directory that belongs to no segment.
+#[derive(Clone, Debug)]
+pub(crate) struct Other {
+    pub(crate) name: OsString,
+    pub(crate) path: PathBuf,
+    pub(crate) is_dir: bool,
+}
+
+/// What lies in a partition directory.
+#[derive(Debug)]
+pub(crate) struct Partition {
+    pub(crate) path: PathBuf,
+    /// What the directory's name says; `None` when it is no name of a partition.
+    pub(crate) name: Option<PartitionDirName>,
+    /// By base offset. Indexes without a log are here too, logs of other names are not.
+    pub(crate) segments: Vec<SegmentFiles>,
+    /// By offset.
+    pub(crate) snapshots: Vec<(Offset, FileInfo)>,
+    /// Files with a suffix: `.deleted`, `.cleaned`, `.swap`.
+    pub(crate) suffixed: Vec<(SegmentFileName, PathBuf)>,
+    pub(crate) others: Vec<Other>,
+}
+
+impl Partition {
+    /// Lists `path`.
+    pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
+        let absolute = fs::canonicalize(path).map_err(CliError::io("open", path))?;
+        let name = absolute.file_name().and_then(|name| name.to_str());
+        let mut partition = Self {
+            path: path.to_path_buf(),
+            name: name.and_then(PartitionDirName::parse),
+            segments: Vec::new(),
+            snapshots: Vec::new(),
+            suffixed: Vec::new(),
+            others: Vec::new(),
+        };
+        let mut segments = BTreeMap::new();
+        for entry in fs::read_dir(path).map_err(CliError::io("list", path))? {
+            let entry = entry.map_err(CliError::io("list", path))?;
+            partition.add(&entry, &mut segments)?;
+        }
+        partition.segments = segments.into_values().collect();
+        partition.snapshots.sort_by_key(|(offset, _)| *offset);
+        partition.others.sort_by(|a, b| a.name.cmp(&b.name));
+        partition.suffixed.sort_by_key(|(name, _)| *name);
+        Ok(partition)
+    }
+
+    /// Segments that have a log.
+    pub(crate) fn logs(&self) -> impl DoubleEndedIterator<Item = (&SegmentFiles, &FileInfo)> {
+        self.segments.iter().filter_map(|segment| Some((segment, segment.log.as_ref()?)))
+    }
+
+    /// The key of this partition in checkpoints.
+    pub(crate) fn key(&self) -> Option<TopicPartition> {
+        self.name.as_ref().map(|name| TopicPartition::new(&*name.topic, name.partition))
+    }
+
+    /// The log start offset: the base offset of the first segment, or what the checkpoint of
+    /// the log directory says when that is more.
+    pub(crate) fn log_start(&self, console: &mut Console) -> Result<Offset, CliError> {
+        let first = self.logs().next().map_or(Offset::new(0), |(segment, _)| segment.base);
+        let parent = fs::canonicalize(&self.path).map_err(CliError::io("open", &self.path))?;
+        let (Some(key), Some(parent)) = (self.key(), parent.parent()) else { return Ok(first) };
+        let stated = match OffsetCheckpoint::read(CheckpointKind::LogStart, parent) {
+            Ok(checkpoint) => checkpoint.offset(&key),
+            Err(error) if error.is_not_found() => None,
+            Err(error) => match error.damage() {
+                Some(damage) => {
+                    let at = u64::from(damage.position().get());
+                    console.damage(error.path(), at, damage.kind())?;
+                    None
+                }
+                None => return Err(CliError::File { source: error }),
+            },
+        };
+        Ok(stated.map_or(first, |stated| stated.max(first)))
+    }
+
+    fn add(
+        &mut self,
+        entry: &fs::DirEntry,
+        segments: &mut BTreeMap<Offset, SegmentFiles>,
+    ) -> Result<(), CliError> {
+        let (name, path) = (entry.file_name(), self.path.join(entry.file_name()));
+        let metadata = match fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            // Gone since the directory was listed, as files of a running broker go.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(CliError::io("look at", &path)(error)),
+        };
+        let parsed = name.to_str().and_then(SegmentFileName::parse);
+        let Some(parsed) = parsed.filter(|_| metadata.is_file()) else {
+            self.others.push(Other { name, path, is_dir: metadata.is_dir() });
+            return Ok(());
+        };
+        if parsed.suffix != Suffix::None {
+            self.suffixed.push((parsed, path));
+            return Ok(());
+        }
+        let info = FileInfo { path, bytes: metadata.len() };
+        if parsed.kind == FileKind::Snapshot {
+            self.snapshots.push((parsed.offset, info));
+            return Ok(());
+        }
+        let segment = segments
+            .entry(parsed.offset)
+            .or_insert_with(|| SegmentFiles { base: parsed.offset, ..SegmentFiles::default() });
+        match parsed.kind {
+            FileKind::Log => segment.log = Some(info),
+            FileKind::OffsetIndex => segment.index = Some(info),
+            FileKind::TimeIndex => segment.time_index = Some(info),
+            FileKind::TransactionIndex => segment.txn_index = Some(info),
+            _ => {}
+        }
+        Ok(())
+    }
+}
