@@ -87,7 +87,7 @@ impl Random {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        u32::try_from((self.0 >> 32) * u64::from(bound) >> 32).unwrap()
+        u32::try_from(((self.0 >> 32) * u64::from(bound)) >> 32).unwrap()
     }
 }
 

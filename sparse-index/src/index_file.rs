@@ -162,15 +162,16 @@ impl IndexFile {
     }
 
     /// Makes sure that blocks stand ready for one more entry, so that no store can fail.
-    /// Returns the byte where it goes.
-    pub(crate) fn reserve_slot(&self, writer: &mut Writer) -> Result<usize, IndexError> {
+    /// Returns the byte where it goes, or `None` where the file has no room. Where it needs new
+    /// blocks, it finds out whether the file was shortened: call it before any look at the map.
+    pub(crate) fn reserve_slot(&self, writer: &mut Writer) -> Result<Option<usize>, IndexError> {
         let at = self.map.view().valid_bytes();
         let end = at.saturating_add(self.entry_len);
         if end > self.map.file_bytes() {
-            return Err(writer.refused(Refusal::Full { entries: self.len() }));
+            return Ok(None);
         }
         self.reserve_range(writer, at, end)?;
-        Ok(at)
+        Ok(Some(at))
     }
 
     /// Makes sure that blocks stand ready for `entries` more, as many as the file has room for.

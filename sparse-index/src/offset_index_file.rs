@@ -99,8 +99,9 @@ impl OffsetIndexFile {
     /// `DiskFull`, `Io`, `Changed`. The index is as before.
     pub fn append(&self, entry: OffsetEntry) -> Result<(), IndexError> {
         let mut writer = self.file.writer()?;
+        let full = Refusal::Full { entries: self.len() };
+        let at = self.file.reserve_slot(&mut writer)?.ok_or_else(|| writer.refused(full))?;
         let packed = self.check(entry).map_err(|refusal| writer.refused(refusal))?;
-        let at = self.file.reserve_slot(&mut writer)?;
         self.file.push64(at, packed);
         Ok(())
     }
@@ -209,9 +210,6 @@ impl OffsetIndexFile {
     }
 
     fn check(&self, entry: OffsetEntry) -> Result<u64, Refusal> {
-        if self.is_full() {
-            return Err(Refusal::Full { entries: self.len() });
-        }
         check_offset(self.last_entry().map(|last| last.offset), entry)?;
         entry.pack(self.base)
     }

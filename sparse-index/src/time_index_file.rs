@@ -156,17 +156,22 @@ impl TimeIndexFile {
 
     fn append_below(&self, entry: TimeEntry, max_entries: usize) -> Result<bool, IndexError> {
         let mut writer = self.file.writer()?;
+        let full = Refusal::Full { entries: self.len() };
         if self.len() >= max_entries {
-            return Err(writer.refused(Refusal::Full { entries: self.len() }));
+            return Err(writer.refused(full));
         }
-        let checked = check_time(self.last_entry(), entry);
-        if !checked.map_err(|refusal| writer.refused(refusal))? {
+        let slot = self.file.reserve_slot(&mut writer)?;
+        let Some(words) = self.check(entry).map_err(|refusal| writer.refused(refusal))? else {
             return Ok(false);
-        }
-        let words = entry.pack(self.base).map_err(|refusal| writer.refused(refusal))?;
-        let at = self.file.reserve_slot(&mut writer)?;
-        self.file.push32(at, words);
+        };
+        self.file.push32(slot.ok_or_else(|| writer.refused(full))?, words);
         Ok(true)
+    }
+
+    /// The words to store, if the entry adds anything.
+    fn check(&self, entry: TimeEntry) -> Result<Option<[u32; 3]>, Refusal> {
+        let adds = check_time(self.last_entry(), entry)?;
+        adds.then(|| entry.pack(self.base)).transpose()
     }
 
     /// Reads an entry through `find`, again where entries were taken back meanwhile.

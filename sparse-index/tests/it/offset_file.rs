@@ -3,13 +3,9 @@
 use std::fs;
 
 use alluvium_record_format::{Offset, Position};
-use alluvium_sparse_index::{IndexError, OffsetIndex, OffsetIndexFile, Refusal};
+use alluvium_sparse_index::{OffsetIndex, OffsetIndexFile, Refusal};
 
-use crate::support::{Dir, at, hex};
-
-fn refusal(result: Result<(), IndexError>) -> Refusal {
-    result.unwrap_err().refusal().expect("a refusal")
-}
+use crate::support::{Dir, at, hex, refusal};
 
 #[test]
 fn a_new_file_has_the_length_of_the_whole_entries_that_fit() {

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use alluvium_record_format::{Offset, Position, Timestamp};
-use alluvium_sparse_index::{MapPermit, OffsetEntry, OffsetIndexFile, TimeEntry, TimeIndexFile};
+use alluvium_sparse_index::{
+    BatchInfo, IndexError, MapPermit, OffsetEntry, OffsetIndexFile, Refusal, TimeEntry,
+    TimeIndexFile,
+};
 use tempfile::TempDir;
 
 /// A directory of the test's own, and the permit to map its files.
@@ -59,4 +62,15 @@ pub(crate) fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     digits.chunks(2).map(pair).collect()
+}
+
+/// A batch; timestamp -1 is none.
+pub(crate) fn batch(last_offset: i64, position: u32, size_bytes: u32, timestamp: i64) -> BatchInfo {
+    let timestamp = (timestamp != -1).then_some(Timestamp::new(timestamp));
+    BatchInfo::new(Offset::new(last_offset), Position::new(position), size_bytes, timestamp)
+}
+
+/// The rule that was broken.
+pub(crate) fn refusal<T: std::fmt::Debug>(result: Result<T, IndexError>) -> Refusal {
+    result.unwrap_err().refusal().expect("a refusal")
 }
