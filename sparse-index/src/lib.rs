@@ -9,6 +9,9 @@
     clippy::unwrap_used
 )]
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("index files are mapped by Linux's rules: other systems are not supported");
+
 mod builder;
 mod entry;
 mod error;
@@ -20,6 +23,8 @@ mod offset_index;
 mod offset_index_file;
 mod rule;
 mod search;
+mod shared_methods;
+mod slot_reader;
 mod time_index;
 mod time_index_file;
 mod transaction_index;

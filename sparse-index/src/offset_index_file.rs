@@ -8,8 +8,10 @@ use alluvium_record_format::{CorruptKind, Corruption, Offset, Position};
 
 use crate::builder::check_offset;
 use crate::entry::OFFSET_ENTRY_LEN;
-use crate::index_file::{IndexFile, SlotReader, shared_methods};
+use crate::index_file::IndexFile;
 use crate::offset_index::{position_of, signed};
+use crate::shared_methods::shared_methods;
+use crate::slot_reader::SlotReader;
 use crate::{IndexError, MapPermit, OffsetEntry, Refusal};
 
 /// The offset index of one segment: for every few kilobytes of log, where a batch begins.

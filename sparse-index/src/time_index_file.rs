@@ -7,8 +7,9 @@ use alluvium_record_format::{CorruptKind, Corruption, Offset, Timestamp};
 
 use crate::builder::check_time;
 use crate::entry::{TIME_ENTRY_LEN, timestamp_of};
-use crate::index_file::{IndexFile, shared_methods};
+use crate::index_file::IndexFile;
 use crate::offset_index::position_of;
+use crate::shared_methods::shared_methods;
 use crate::{IndexError, MapPermit, Refusal, TimeEntry};
 
 /// The time index of one segment: how far timestamps had risen by which offset.

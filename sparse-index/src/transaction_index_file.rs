@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use alluvium_record_format::Offset;
 use zerocopy::IntoBytes;
@@ -17,17 +17,14 @@ use crate::{AbortedTxn, CollectedTxns, IndexError, Refusal, TransactionIndex};
 ///
 /// The file is made by the first append, so most segments have none. The entries are kept in
 /// memory from the opening on, 32 bytes each; no descriptor stays open. All methods take
-/// `&self`; writers and readers exclude each other for the time that a list is changed.
+/// `&self`. Writers keep each other out; a reader never waits for the disk, only while an entry
+/// is put into the list.
 #[derive(Debug)]
 pub struct TransactionIndexFile {
     base: Offset,
-    state: RwLock<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    path: PathBuf,
-    txns: Vec<AbortedTxn>,
+    /// Who holds the lock may change the file, and the entries after it.
+    path: Mutex<PathBuf>,
+    txns: RwLock<Vec<AbortedTxn>>,
 }
 
 impl TransactionIndexFile {
@@ -46,8 +43,7 @@ impl TransactionIndexFile {
         index.sanity_check().map_err(|source| IndexError::corrupt(path, source))?;
         let txns = index.iter().collect::<Result<_, _>>();
         let txns = txns.map_err(|source| IndexError::corrupt(path, source))?;
-        let state = State { path: path.to_path_buf(), txns };
-        Ok(Self { base, state: RwLock::new(state) })
+        Ok(Self { base, path: Mutex::new(path.to_path_buf()), txns: RwLock::new(txns) })
     }
 
     /// Opens the index at `path` as an empty one, whatever the file holds: for recovery, which
@@ -57,10 +53,8 @@ impl TransactionIndexFile {
     ///
     /// `Io`.
     pub fn open_reset(path: &Path, base: Offset) -> Result<Self, IndexError> {
-        let state = State { path: path.to_path_buf(), txns: Vec::new() };
-        let index = Self { base, state: RwLock::new(state) };
-        index.reset()?;
-        Ok(index)
+        cut(path, 0)?;
+        Ok(Self { base, path: Mutex::new(path.to_path_buf()), txns: RwLock::default() })
     }
 
     /// Appends an aborted transaction. Creates the file if there is none.
@@ -71,21 +65,17 @@ impl TransactionIndexFile {
     /// `Io`, `DiskFull`: the entry is not there; part of it may be in the file, and is written
     /// over by the next append.
     pub fn append(&self, txn: AbortedTxn) -> Result<(), IndexError> {
-        let mut state = self.write();
-        if let Some(last) = state.txns.last().filter(|last| txn.last_offset <= last.last_offset) {
+        let path = self.lock();
+        if let Some(last) = self.last_entry().filter(|last| txn.last_offset <= last.last_offset) {
             let refusal = Refusal::OutOfOrder { last: last.last_offset, found: txn.last_offset };
-            return Err(IndexError::refused(&state.path, refusal));
+            return Err(IndexError::refused(&path, refusal));
         }
-        let at = state.end();
-        let io = |source| IndexError::io("write", &state.path, at, source);
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&state.path)
-            .map_err(io)?;
+        let at = byte_of(self.len());
+        let io = |source| IndexError::io("write", &path, at, source);
+        let file =
+            OpenOptions::new().write(true).create(true).truncate(false).open(&*path).map_err(io)?;
         file.write_all_at(StoredTxn::from(txn).as_bytes(), at).map_err(io)?;
-        state.txns.push(txn);
+        self.write().push(txn);
         Ok(())
     }
 
@@ -96,9 +86,12 @@ impl TransactionIndexFile {
     ///
     /// `Io`: the entries are as before.
     pub fn truncate_to(&self, offset: Offset) -> Result<(), IndexError> {
-        let mut state = self.write();
-        let kept = state.txns.iter().position(|txn| txn.last_offset >= offset);
-        kept.map_or(Ok(()), |kept| state.cut(kept))
+        let path = self.lock();
+        let kept = self.read().iter().position(|txn| txn.last_offset >= offset);
+        let Some(kept) = kept else { return Ok(()) };
+        cut(&path, byte_of(kept))?;
+        self.write().truncate(kept);
+        Ok(())
     }
 
     /// Drops all entries, and makes the file empty if there is one.
@@ -107,23 +100,26 @@ impl TransactionIndexFile {
     ///
     /// `Io`: the entries are as before.
     pub fn reset(&self) -> Result<(), IndexError> {
-        self.write().cut(0)
+        let path = self.lock();
+        cut(&path, 0)?;
+        self.write().clear();
+        Ok(())
     }
 
-    /// Makes the entries durable, if there is a file.
+    /// Makes the entries so far durable, if there is a file. Nobody waits for it.
     ///
     /// # Errors
     ///
     /// `Io`.
     pub fn flush(&self) -> Result<(), IndexError> {
-        let state = self.read();
-        let Some(file) = state.open_if_there()? else { return Ok(()) };
-        file.sync_all().map_err(|source| IndexError::io("flush", &state.path, 0, source))
+        let path = self.lock().clone();
+        let Some(file) = open_if_there(&path)? else { return Ok(()) };
+        file.sync_all().map_err(|source| IndexError::io("flush", &path, 0, source))
     }
 
     /// Notes that the file was renamed, or its directory.
     pub fn set_path(&self, path: PathBuf) {
-        self.write().path = path;
+        *self.lock() = path;
     }
 
     /// Collects the aborted transactions that touch the offsets `fetch_offset..upper_bound`;
@@ -131,7 +127,7 @@ impl TransactionIndexFile {
     #[must_use]
     pub fn collect(&self, fetch_offset: Offset, upper_bound: Offset) -> CollectedTxns {
         let mut collected = CollectedTxns::default();
-        for txn in &self.read().txns {
+        for txn in self.read().iter() {
             if collected.add(*txn, fetch_offset, upper_bound) {
                 break;
             }
@@ -142,25 +138,25 @@ impl TransactionIndexFile {
     /// All entries.
     #[must_use]
     pub fn entries(&self) -> Vec<AbortedTxn> {
-        self.read().txns.clone()
+        self.read().clone()
     }
 
     /// The last entry.
     #[must_use]
     pub fn last_entry(&self) -> Option<AbortedTxn> {
-        self.read().txns.last().copied()
+        self.read().last().copied()
     }
 
     /// Number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.read().txns.len()
+        self.read().len()
     }
 
     /// Whether there is no entry.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.read().txns.is_empty()
+        self.read().is_empty()
     }
 
     /// The base offset of the segment.
@@ -169,36 +165,30 @@ impl TransactionIndexFile {
         self.base
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, PathBuf> {
+        self.path.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, Vec<AbortedTxn>> {
+        self.txns.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Vec<AbortedTxn>> {
+        self.txns.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    /// The byte behind the last entry.
-    fn end(&self) -> u64 {
-        byte_of(self.txns.len())
-    }
+/// Cuts the file at byte `at`, if there is one.
+fn cut(path: &Path, at: u64) -> Result<(), IndexError> {
+    let Some(file) = open_if_there(path)? else { return Ok(()) };
+    file.set_len(at).map_err(|source| IndexError::io("resize", path, at, source))
+}
 
-    fn cut(&mut self, kept: usize) -> Result<(), IndexError> {
-        if let Some(file) = self.open_if_there()? {
-            let at = byte_of(kept);
-            file.set_len(at).map_err(|source| IndexError::io("resize", &self.path, at, source))?;
-        }
-        self.txns.truncate(kept);
-        Ok(())
-    }
-
-    fn open_if_there(&self) -> Result<Option<File>, IndexError> {
-        match OpenOptions::new().write(true).open(&self.path) {
-            Ok(file) => Ok(Some(file)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(IndexError::io("open", &self.path, 0, source)),
-        }
+fn open_if_there(path: &Path) -> Result<Option<File>, IndexError> {
+    match OpenOptions::new().write(true).open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(IndexError::io("open", path, 0, source)),
     }
 }
 
