@@ -8,6 +8,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::console::Console;
 use crate::dump::DumpArgs;
 use crate::error::CliError;
+use crate::lookup::LookupArgs;
 
 /// Look into and check the disks of Apache Kafka. Nothing is ever changed.
 #[derive(Debug, Parser)]
@@ -32,6 +33,7 @@ Exit codes:
 #[derive(Debug, Subcommand)]
 enum Command {
     Dump(DumpArgs),
+    Lookup(LookupArgs),
 }
 
 /// Runs the command line `args`, the program's name first. Returns the exit code of the process:
@@ -68,6 +70,7 @@ pub fn command() -> clap::Command {
 fn dispatch(command: &Command, console: &mut Console) -> Result<(), CliError> {
     match command {
         Command::Dump(args) => crate::dump::run(args, console),
+        Command::Lookup(args) => crate::lookup::run(args, console),
     }
 }
 

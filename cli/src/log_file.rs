@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::CliError;
@@ -40,6 +40,13 @@ impl LogFile {
     /// Bytes of the file when it was opened.
     pub(crate) fn len(&self) -> u64 {
         self.len
+    }
+
+    /// When the file was last changed, in milliseconds since the epoch.
+    pub(crate) fn modified_ms(&self) -> Result<i64, CliError> {
+        let metadata = self.file.metadata().map_err(CliError::io("look at", &self.path))?;
+        let (seconds, nanos) = (metadata.mtime(), metadata.mtime_nsec());
+        Ok(seconds.saturating_mul(1_000).saturating_add(nanos / 1_000_000))
     }
 
     /// The bytes of an index file, or its first 256 MiB: more than the entries of any log take,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use alluvium_record_format::{
-    BatchHeader, CorruptKind, Corruption, Entry, Offset, Position, Prefix,
+    BatchHeader, CorruptKind, Corruption, Entry, Offset, Position, Prefix, Timestamp,
 };
 
 use crate::console::Console;
@@ -22,9 +22,14 @@ pub(crate) struct Head {
     pub(crate) base_offset: Offset,
     /// Offset of the last record.
     pub(crate) last_offset: Offset,
+    /// The largest timestamp that the entry states.
+    pub(crate) max_timestamp: Option<Timestamp>,
     /// The header, for magic 2.
     pub(crate) header: Option<BatchHeader>,
 }
+
+/// Messages of magic 0 and 1 were never larger; a length that says so takes no memory.
+const MAX_LEGACY_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A step of the walk.
 #[derive(Clone, Copy, Debug)]
@@ -177,17 +182,38 @@ pub(crate) fn peek_head(
     if size > left {
         return Ok(None);
     }
-    let mut head = Head { position, size, base_offset: offset, last_offset: offset, header: None };
+    let mut head = Head {
+        position,
+        size,
+        base_offset: offset,
+        last_offset: offset,
+        max_timestamp: None,
+        header: None,
+    };
     if prefix.magic() == 2 {
         match BatchHeader::parse(bytes, at) {
             Ok(header) => {
                 head.last_offset = header.last_offset();
+                head.max_timestamp = header.max_timestamp();
                 head.header = Some(*header);
             }
             Err(corruption) => return Ok(Some(Err(corruption))),
         }
+    } else if size <= MAX_LEGACY_BYTES
+        && let Ok(Entry::Legacy(entry)) = peek_legacy(window, size, at)?
+    {
+        head.max_timestamp = entry.timestamp();
     }
     Ok(Some(Ok(head)))
+}
+
+/// A message of magic 0 or 1 states its time behind the prefix.
+fn peek_legacy<'w>(
+    window: &'w mut Window<'_>,
+    size: u64,
+    at: Position,
+) -> Result<Result<Entry<'w>, Corruption>, CliError> {
+    Ok(Entry::parse(window.peek(usize::try_from(size).unwrap_or(usize::MAX))?, at))
 }
 
 /// The whole entry at the window, of which `head` is the head.

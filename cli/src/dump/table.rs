@@ -2,7 +2,6 @@
 
 mod index;
 mod log;
-mod preview;
 
 use std::path::{Path, PathBuf};
 

@@ -5,4 +5,5 @@ mod dump_jsonl;
 mod dump_kafka;
 mod dump_kafka_damaged;
 mod dump_table;
+mod lookup;
 mod process;

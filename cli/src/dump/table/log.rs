@@ -4,12 +4,12 @@ use alluvium_record_format::{Batch, Entry, LegacyEntry, Offset, Record, Timestam
 use anstyle::{AnsiColor, Style};
 
 use super::Options;
-use super::preview::Preview;
 use crate::console::Console;
 use crate::dump::control;
 use crate::error::CliError;
 use crate::inflate::Inflater;
 use crate::log_file::LogFile;
+use crate::preview::Preview;
 use crate::readable::{Bytes, Time};
 use crate::walk::{Step, Walk};
 
@@ -192,8 +192,8 @@ fn line(
     console.print(format_args!(
         "            {offset:>12}  {dim}{}{dim:#}  {} = {}",
         Time(timestamp.map_or(-1, Timestamp::get)),
-        Preview { bytes: key, width },
-        Preview { bytes: value, width },
+        Preview::new(key, width),
+        Preview::new(value, width),
     ));
 }
 
@@ -201,8 +201,8 @@ fn headers(console: &mut Console, record: &Record<'_>, width: usize) {
     for header in record.headers() {
         console.print(format_args!(
             "  {}: {}",
-            Preview { bytes: Some(header.key), width },
-            Preview { bytes: header.value, width }
+            Preview::new(Some(header.key), width),
+            Preview::new(header.value, width)
         ));
     }
 }

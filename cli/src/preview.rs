@@ -1,11 +1,19 @@
-//! Short readable forms of bytes and times.
+//! Keys and values, short enough for a line.
 
 use std::fmt::{self, Write};
 
 /// The first characters of a key or value: as text where it is text, else in hexadecimal.
-pub(super) struct Preview<'a> {
-    pub(super) bytes: Option<&'a [u8]>,
-    pub(super) width: usize,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Preview<'a> {
+    bytes: Option<&'a [u8]>,
+    width: usize,
+}
+
+impl<'a> Preview<'a> {
+    /// The first `width` characters of `bytes`, `None` for null.
+    pub(crate) const fn new(bytes: Option<&'a [u8]>, width: usize) -> Self {
+        Self { bytes, width }
+    }
 }
 
 impl fmt::Display for Preview<'_> {
