@@ -30,7 +30,7 @@ impl Context {
         limit: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
-        let most = frames::bound(input).ok_or(Fault::Broken)?.min(limit);
+        let most = frames::walk(input).ok_or(Fault::Broken)?.bound.min(limit);
         let mut room = input.len().saturating_mul(8).max(FIRST_TRY).max(out.capacity()).min(most);
         loop {
             out.clear();
@@ -51,18 +51,21 @@ impl Context {
 pub(crate) struct Reader<'s> {
     context: &'s mut DCtx<'static>,
     rest: &'s [u8],
-    between_frames: bool,
+    /// What is left from the start of the frame that is being read.
+    frame: &'s [u8],
+    /// Bytes that came of that frame.
+    frame_added: usize,
 }
 
 impl<'s> Reader<'s> {
     pub(super) fn open(context: &'s mut Context, input: &'s [u8]) -> Result<Self, Fault> {
         context.0.reset(ResetDirective::SessionOnly).map_err(|_code| Fault::Broken)?;
-        Ok(Self { context: &mut context.0, rest: input, between_frames: true })
+        Ok(Self { context: &mut context.0, rest: input, frame: input, frame_added: 0 })
     }
 
     pub(super) fn pull(&mut self, out: &mut Vec<u8>, room: usize) -> Result<usize, Fault> {
         loop {
-            if self.rest.is_empty() && self.between_frames {
+            if self.frame.is_empty() {
                 return Ok(0);
             }
             reserve(out, 1, room);
@@ -74,8 +77,11 @@ impl<'s> Reader<'s> {
                 .map_err(|_code| Fault::Broken)?;
             let taken = from.pos();
             self.rest = self.rest.get(taken..).unwrap_or_default();
-            self.between_frames = hint == 0;
             let added = out.len().saturating_sub(start);
+            self.frame_added = self.frame_added.saturating_add(added);
+            if hint == 0 {
+                self.end_frame()?;
+            }
             if added > 0 {
                 return Ok(added);
             }
@@ -83,6 +89,20 @@ impl<'s> Reader<'s> {
                 return Err(Fault::Broken);
             }
         }
+    }
+
+    /// Holds a frame that was read to the rules that the library checks only when it reads a
+    /// frame at once.
+    fn end_frame(&mut self) -> Result<(), Fault> {
+        let len = self.frame.len().saturating_sub(self.rest.len());
+        let frames = self.frame.get(..len).and_then(frames::walk).ok_or(Fault::Broken)?;
+        let added = u64::try_from(self.frame_added).unwrap_or(u64::MAX);
+        if frames.all_named && frames.named != added {
+            return Err(Fault::Broken);
+        }
+        self.frame = self.rest;
+        self.frame_added = 0;
+        Ok(())
     }
 }
 

@@ -1,10 +1,21 @@
 //! Walks the frame and block headers of a payload, without decompressing anything.
 
-/// The most bytes that `input` can inflate to, by its block headers: `None` where it is not a
-/// row of whole frames, or asks for a window or dictionary that a reader will not have.
-pub(super) fn bound(input: &[u8]) -> Option<usize> {
+/// What the headers of whole frames say about their content.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Frames {
+    /// The most bytes that the blocks can inflate to.
+    pub(super) bound: usize,
+    /// What the frames that name their size come to.
+    pub(super) named: u64,
+    /// Whether each frame with content names its size.
+    pub(super) all_named: bool,
+}
+
+/// Walks over `input`: `None` where it is not a row of whole frames, or asks for a window or
+/// dictionary that a reader will not have.
+pub(super) fn walk(input: &[u8]) -> Option<Frames> {
     let mut rest = input;
-    let mut bound = 0_usize;
+    let mut sum = Frames { all_named: true, ..Frames::default() };
     while !rest.is_empty() {
         let (magic, after) = rest.split_first_chunk()?;
         let magic = u32::from_le_bytes(*magic);
@@ -12,18 +23,16 @@ pub(super) fn bound(input: &[u8]) -> Option<usize> {
             let (len, after) = after.split_first_chunk()?;
             after.get(usize::try_from(u32::from_le_bytes(*len)).ok()?..)?
         } else if magic == MAGIC {
-            let (frame_bound, after) = frame(after)?;
-            bound = bound.saturating_add(frame_bound);
-            after
+            frame(after, &mut sum)?
         } else {
             return None;
         };
     }
-    Some(bound)
+    Some(sum)
 }
 
-/// One frame behind its magic: the bound on its content, and the bytes after it.
-fn frame(bytes: &[u8]) -> Option<(usize, &[u8])> {
+/// One frame behind its magic: adds its content to `sum`, returns the bytes after it.
+fn frame<'b>(bytes: &'b [u8], sum: &mut Frames) -> Option<&'b [u8]> {
     let (&descriptor, rest) = bytes.split_first()?;
     let single_segment = descriptor & 0x20 != 0;
     let (window, rest) = if single_segment {
@@ -45,15 +54,20 @@ fn frame(bytes: &[u8]) -> Option<(usize, &[u8])> {
         _ => 8,
     };
     let (content_len, rest) = rest.split_at_checked(content_len_len)?;
-    let window = window.unwrap_or_else(|| content_len_of(content_len));
+    match content_len_of(content_len) {
+        Some(len) => sum.named = sum.named.saturating_add(len),
+        None => sum.all_named = false,
+    }
+    let window = window.or(content_len_of(content_len))?;
     let reserved = descriptor & 0x08 != 0;
     if reserved || window > MAX_WINDOW || dictionary.iter().any(|byte| *byte != 0) {
         return None;
     }
     let max_block = usize::try_from(window).ok()?.min(MAX_BLOCK);
     let (bound, rest) = blocks(rest, max_block)?;
+    sum.bound = sum.bound.saturating_add(bound);
     let checksum_len = if descriptor & 0x04 == 0 { 0 } else { 4 };
-    Some((bound, rest.get(checksum_len..)?))
+    rest.get(checksum_len..)
 }
 
 /// The blocks of a frame: the bound on their content, and the bytes after them.
@@ -67,7 +81,7 @@ fn blocks(bytes: &[u8], max_block: usize) -> Option<(usize, &[u8])> {
         let (stored_len, content_len) = match (word >> 1) & 3 {
             0 => (len, len),
             1 => (1, len),
-            2 => (len, max_block),
+            2 if len > 0 => (len, max_block),
             _ => return None,
         };
         if len > max_block {
@@ -88,9 +102,13 @@ fn window_len(descriptor: u8) -> Option<u64> {
 }
 
 /// The content size field: little-endian, and 256 more than stored where it has two bytes.
-fn content_len_of(field: &[u8]) -> u64 {
+fn content_len_of(field: &[u8]) -> Option<u64> {
     let raw = field.iter().rev().fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte));
-    if field.len() == 2 { raw.saturating_add(256) } else { raw }
+    match field.len() {
+        0 => None,
+        2 => Some(raw.saturating_add(256)),
+        _ => Some(raw),
+    }
 }
 
 const MAGIC: u32 = 0xfd2f_b528;

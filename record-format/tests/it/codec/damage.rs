@@ -116,6 +116,34 @@ fn zstd_with_junk_behind_or_a_byte_missing_is_refused() {
     assert_refused(ZSTD_CUT, Codec::Zstd);
 }
 
+/// The library checks the size when it reads a frame at once, and not always when it streams.
+#[test]
+fn a_zstd_frame_with_a_false_content_size_or_an_empty_compressed_block_is_refused() {
+    let mut decompressor = Decompressor::new();
+    let mut read = |hex: &str| {
+        let payload = hex::bytes(hex);
+        let mut out = Vec::new();
+        let whole = decompressor.decompress(Codec::Zstd, &payload, LIMIT, &mut out);
+        let mut decoder = decompressor.decoder(Codec::Zstd, &payload).unwrap();
+        let mut pieces = Vec::new();
+        let streamed = loop {
+            match decoder.pull(&mut pieces) {
+                Ok(0) => break Ok(()),
+                Ok(_) => {}
+                Err(error) => break Err(error),
+            }
+        };
+        assert_eq!(whole, streamed, "{hex}");
+        whole.map(|()| out)
+    };
+    assert_eq!(read("28b52ffd 2001 090000 41"), Ok(b"A".to_vec()));
+    assert_eq!(read("28b52ffd 2001 080000 41 010000"), Ok(b"A".to_vec()));
+    assert_eq!(read("28b52ffd 0058 080000 41 010000"), Ok(b"A".to_vec()));
+    read("28b52ffd 2005 090000 41").unwrap_err();
+    read("28b52ffd 2005 080000 41 010000").unwrap_err();
+    read("28b52ffd 0058 080000 41 050000").unwrap_err();
+}
+
 /// FR-017
 #[test]
 fn a_zstd_window_of_two_gibibytes_is_refused_unallocated() {
