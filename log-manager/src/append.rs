@@ -10,6 +10,8 @@ mod records;
 pub use error::{InvalidBatch, InvalidRecord, RecordError, ValidationError};
 pub use prepare::{LeaderAppend, Prepared};
 
+pub(crate) use analysis::analyze_given;
+
 /// Who sends the batches of an append.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -2,9 +2,7 @@
 //!
 //! Source: `UnifiedLog.analyzeAndValidateRecords` in Kafka.
 
-use alluvium_record_format::{
-    Batch, BatchHeader, Codec, Entry, LegacyEntry, Offset, Position, Prefix,
-};
+use alluvium_record_format::{Codec, Entry, LeaderEpoch, LegacyEntry, Offset, Position, Prefix};
 
 use super::{AppendOrigin, InvalidBatch, ValidationError};
 
@@ -52,6 +50,33 @@ pub(super) fn analyze_sent(
     Ok(analysis)
 }
 
+/// Looks at batches that bring their offsets: what a follower fetched.
+///
+/// Stops before the first batch of a later election than `leader_epoch`, which the follower has
+/// not heard of yet.
+pub(crate) fn analyze_given(
+    buffer: &[u8],
+    leader_epoch: LeaderEpoch,
+) -> Result<Analysis, ValidationError> {
+    let mut analysis = Analysis::empty();
+    let mut previous = Offset::new(-1);
+    let mut fall = None;
+    while let Some(entry) = next_entry(buffer, analysis.valid_bytes)? {
+        if let Entry::Batch(batch) = &entry
+            && batch.header().leader_epoch_raw() > leader_epoch.get()
+        {
+            break;
+        }
+        analysis.add(&entry)?;
+        if analysis.last_offset <= previous {
+            let offset = analysis.last_offset;
+            fall.get_or_insert(ValidationError::OffsetsOutOfOrder { previous, offset });
+        }
+        previous = analysis.last_offset;
+    }
+    fall.map_or(Ok(analysis), Err)
+}
+
 impl Analysis {
     const fn empty() -> Self {
         Self {
@@ -73,7 +98,7 @@ impl Analysis {
                 batch.verify_crc().map_err(|source| ValidationError::Corrupt { source })?;
                 let header = batch.header();
                 let Some(codec) = header.attributes().codec() else {
-                    return Err(unknown_codec(batch));
+                    return Err(unknown_codec(batch.position()));
                 };
                 Facts {
                     first_offset: Some(header.base_offset()),
@@ -102,11 +127,8 @@ impl Analysis {
     }
 }
 
-fn unknown_codec(batch: &Batch<'_>) -> ValidationError {
-    match batch.records() {
-        Err(source) => ValidationError::Unreadable { source },
-        Ok(_) => InvalidBatch::Empty.at(batch.position()),
-    }
+fn unknown_codec(position: Position) -> ValidationError {
+    InvalidBatch::UnknownCodec.at(position)
 }
 
 struct Facts {
@@ -119,8 +141,15 @@ struct Facts {
 
 impl Facts {
     fn of_legacy(entry: &LegacyEntry<'_>) -> Result<Self, ValidationError> {
-        let source = BatchHeader::parse(entry.bytes(), entry.position()).unwrap_err();
-        Err(ValidationError::Unreadable { source })
+        entry.verify_crc().map_err(|source| ValidationError::Corrupt { source })?;
+        let Some(codec) = entry.codec() else { return Err(unknown_codec(entry.position())) };
+        Ok(Self {
+            first_offset: None,
+            last_offset: entry.offset(),
+            max_timestamp: entry.timestamp_raw(),
+            codec,
+            magic: entry.magic(),
+        })
     }
 }
 

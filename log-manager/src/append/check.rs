@@ -78,6 +78,17 @@ impl Check {
         }
     }
 
+    /// Refuses the next record for a reason found elsewhere.
+    pub(super) fn refuse_record(&mut self, reason: InvalidRecord) {
+        self.errors.push(RecordError { index: self.count, reason });
+        self.count += 1;
+    }
+
+    /// The times of later records are of this type: the next message of an old format.
+    pub(super) fn set_batch_type(&mut self, batch_type: TimestampType) {
+        self.batch_type = batch_type;
+    }
+
     /// Whether no record was refused so far.
     pub(super) fn is_sound(&self) -> bool {
         self.errors.is_empty() && self.inner_offset.is_none()

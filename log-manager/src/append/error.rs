@@ -114,6 +114,12 @@ pub enum InvalidBatch {
         /// Its offset minus the base offset.
         offset: i64,
     },
+    /// A message inside a compressed one fails its own checksum.
+    #[error("a message inside a compressed one fails its checksum")]
+    InnerChecksum,
+    /// The attributes name a codec that does not exist.
+    #[error("an unknown codec")]
+    UnknownCodec,
     /// Clients may not write control batches.
     #[error("a client's control batch")]
     ClientControl,
@@ -149,9 +155,6 @@ pub enum InvalidRecord {
         /// The magic of the record.
         found: i8,
     },
-    /// The inner message of a compressed wrapper is compressed itself.
-    #[error("it is compressed inside a compressed message")]
-    Nested,
     /// A compacted topic needs keys.
     #[error("a record of a compacted topic needs a key")]
     NoKey,
@@ -176,7 +179,9 @@ impl ValidationError {
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::Corrupt { .. } => ErrorCode::CorruptMessage,
+            Self::Corrupt { .. } | Self::Batch { reason: InvalidBatch::InnerChecksum, .. } => {
+                ErrorCode::CorruptMessage
+            }
             Self::BatchTooLarge { .. } => ErrorCode::MessageTooLarge,
             Self::Records { records } if records.iter().any(|record| record.reason.is_time()) => {
                 ErrorCode::InvalidTimestamp

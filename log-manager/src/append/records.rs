@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use alluvium_record_format::{Batch, Codec, Decompressor, Record};
+use alluvium_record_format::{Batch, Codec, Decompressor, LegacyEntry, LegacyRecord, Record};
 
 use super::ValidationError;
 
@@ -30,6 +30,21 @@ pub(super) fn for_each_record(
         }
         Ok(())
     })
+}
+
+/// Calls `each` for every message of an entry of an old format, those of a wrapper included.
+pub(super) fn for_each_message(
+    entry: &LegacyEntry<'_>,
+    max_bytes: u32,
+    mut each: impl FnMut(&LegacyRecord<'_>) -> Result<(), ValidationError>,
+) -> Result<(), ValidationError> {
+    let unreadable = |source| ValidationError::Unreadable { source };
+    let limit = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+    let mut inflated = Vec::new();
+    for message in entry.inflate(limit, &mut inflated).map_err(unreadable)? {
+        each(&message.map_err(unreadable)?)?;
+    }
+    Ok(())
 }
 
 thread_local! {

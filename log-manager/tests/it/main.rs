@@ -2,3 +2,4 @@
 
 mod append_checks;
 mod batches;
+mod old_formats;
