@@ -2,7 +2,7 @@
 //!
 //! Source: `LogValidator.validateRecord` in Kafka.
 
-use alluvium_record_format::{Batch, Position, Timestamp, TimestampType};
+use alluvium_record_format::{Position, RecordsSummary, Timestamp, TimestampType};
 
 use super::{InvalidBatch, InvalidRecord, RecordError, ValidationError};
 use crate::LogConfig;
@@ -40,25 +40,18 @@ impl Check {
         }
     }
 
-    /// Checks all records of an uncompressed batch at once, the fast way: `None` where it takes a
-    /// closer look, because one is to be refused or because each needs a key.
-    pub(super) fn all(&self, batch: &Batch<'_>) -> Result<Option<Checked>, ValidationError> {
-        if self.needs_key || self.batch_type == TimestampType::LogAppendTime {
-            return Ok(None);
-        }
-        let unreadable = |source| ValidationError::Unreadable { source };
-        let seen = batch.records().map_err(unreadable)?.check().map_err(unreadable)?;
-        let (first, count) = (batch.header().base_offset(), seen.record_count);
-        let last = first.checked_add(i64::from(count) - 1);
-        let dense = seen.offsets_rise && seen.min_offset == Some(first) && seen.max_offset == last;
-        let (min, max) = match (seen.min_timestamp, seen.max_timestamp) {
-            (Some(min), Some(max)) => (min.get(), max.get()),
-            _ => (-1, -1),
-        };
+    /// Checks all records of a batch by what they have in common, the fast way: `None` where it
+    /// takes a closer look, because one is to be refused.
+    pub(super) fn all(&self, seen: &RecordsSummary) -> Option<Checked> {
+        let min = seen.min_timestamp.map_or(i64::MAX, Timestamp::get);
+        let max = seen.max_timestamp.map_or(-1, Timestamp::get);
         let in_time = self.topic_type == TimestampType::LogAppendTime
-            || (min, max) == (-1, -1)
+            || seen.min_timestamp.is_none()
             || (min >= self.earliest && max <= self.latest);
-        Ok((dense && in_time).then_some(Checked { count, max_timestamp: max.max(-1) }))
+        let keyed = seen.all_keyed || !self.needs_key;
+        let sound = keyed && in_time && self.batch_type == TimestampType::CreateTime;
+        let checked = Checked { count: seen.record_count, max_timestamp: max.max(-1) };
+        (sound && seen.offsets_dense).then_some(checked)
     }
 
     /// Checks the next record. `offset` is its offset within the batch, where those must be 0,

@@ -12,7 +12,7 @@ use alluvium_record_format::{
 use super::analysis::{Analysis, analyze_sent};
 use super::check::{Check, Checked};
 use super::rebuild::rebuild;
-use super::records::for_each_record;
+use super::records::{for_each_record, summary_of};
 use super::{AppendOrigin, InvalidBatch, ValidationError};
 use crate::{CompressionType, LogConfig};
 
@@ -243,13 +243,11 @@ fn check_records(
     let base = header.base_offset().get();
     // A coordinator's batch without compression may have gaps: Kafka does not look at them.
     let dense = append.is_client() || header.attributes().codec() != Some(Codec::None);
-    if dense
-        && header.attributes().codec() == Some(Codec::None)
-        && let Some(checked) = check.all(batch)?
-    {
+    let limit = config.max_decompressed_message_bytes();
+    if let Some(checked) = check.all(&summary_of(batch, limit)?) {
         return Ok(checked);
     }
-    for_each_record(batch, config.max_decompressed_message_bytes(), |record| {
+    for_each_record(batch, limit, |record| {
         let offset = dense.then(|| record.offset().get().wrapping_sub(base));
         let timestamp = record.timestamp().map_or(-1, Timestamp::get);
         check.record(record.key().is_some(), timestamp, offset);

@@ -2,7 +2,10 @@
 
 use std::cell::RefCell;
 
-use alluvium_record_format::{Batch, Codec, Decompressor, LegacyEntry, LegacyRecord, Record};
+use alluvium_record_format::{
+    Batch, Codec, Decompressor, LegacyEntry, LegacyRecord, Record, RecordStream, Records,
+    RecordsSummary,
+};
 
 use super::ValidationError;
 
@@ -29,6 +32,21 @@ pub(super) fn for_each_record(
             each(&record.map_err(unreadable)?)?;
         }
         Ok(())
+    })
+}
+
+/// What all records of the batch have in common: every check of their form, none of the topic's.
+pub(super) fn summary_of(
+    batch: &Batch<'_>,
+    max_record_bytes: u32,
+) -> Result<RecordsSummary, ValidationError> {
+    let unreadable = |source| ValidationError::Unreadable { source };
+    if batch.header().attributes().codec() == Some(Codec::None) {
+        return batch.records().and_then(Records::check).map_err(unreadable);
+    }
+    let limit = usize::try_from(max_record_bytes).unwrap_or(usize::MAX);
+    DECOMPRESSOR.with_borrow_mut(|decompressor| {
+        decompressor.records(batch, limit).and_then(RecordStream::check).map_err(unreadable)
     })
 }
 
