@@ -7,6 +7,7 @@ mod queue;
 mod scheduler;
 
 use std::fmt;
+use std::sync::{Arc, LazyLock};
 
 pub use queue::TaskQueue;
 pub use scheduler::Scheduler;
@@ -46,6 +47,18 @@ impl fmt::Debug for Task {
 pub trait Background: fmt::Debug + Send + Sync {
     /// Takes `task`, to be run once, `delay_ms` milliseconds from now or later.
     fn after(&self, delay_ms: u64, task: Task);
+}
+
+/// One thread for all logs that were given nobody else; no thread, no waiting.
+pub(crate) fn of_process() -> Arc<dyn Background> {
+    static SCHEDULER: LazyLock<Arc<dyn Background>> = LazyLock::new(|| match Scheduler::start(1) {
+        Ok(scheduler) => Arc::new(scheduler),
+        Err(error) => {
+            tracing::warn!(%error, "no thread for work in the background: it runs at once");
+            Arc::new(Inline)
+        }
+    });
+    Arc::clone(&SCHEDULER)
 }
 
 /// Runs all work at once on the caller's thread, whatever its delay.

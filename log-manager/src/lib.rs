@@ -6,6 +6,8 @@ mod background;
 mod clock;
 mod config;
 mod error_code;
+mod log;
+mod notify;
 
 pub use append::{
     AppendOrigin, InvalidBatch, InvalidRecord, LeaderAppend, Prepared, RecordError, ValidationError,
@@ -17,3 +19,8 @@ pub use config::{
     LogConfig, LogConfigBuilder, UnknownKey,
 };
 pub use error_code::ErrorCode;
+pub use log::{
+    AbortedTransaction, AppendError, Appended, Closed, DirHealth, Fetched, FoundOffset, Isolation,
+    LeaderRequest, Log, LogError, LogOptions, LogPosition, OffsetQuery, Place,
+};
+pub use notify::{Changed, LogVersion};

@@ -1,0 +1,239 @@
+//! One log: the segments of one partition, written by one at a time and read by all.
+
+mod append;
+mod close;
+mod effects;
+mod epochs;
+mod error;
+mod flush;
+mod health;
+mod lookup;
+mod open;
+mod options;
+mod position;
+mod producers;
+mod read;
+mod rebuild;
+mod retention;
+mod roll;
+mod segments;
+mod truncate;
+mod watermark;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::time::Instant;
+
+use alluvium_record_format::{LeaderEpoch, Offset};
+use alluvium_recovery::{LeaderEpochCache, ProducerState, SnapshotDir};
+use alluvium_segment::{ActiveSegment, PartitionDir};
+use arc_swap::{ArcSwap, ArcSwapOption};
+use parking_lot::Mutex;
+
+use crate::notify::Notifier;
+use crate::{Background, Changed, Clock, LogConfig, LogVersion};
+
+pub use append::{Appended, LeaderRequest};
+pub use close::Closed;
+pub use error::{AppendError, LogError};
+pub use health::DirHealth;
+pub use lookup::{FoundOffset, OffsetQuery};
+pub use options::LogOptions;
+pub use position::{LogPosition, Place};
+pub use read::{AbortedTransaction, Fetched, Isolation};
+
+use effects::Effects;
+use segments::SegmentList;
+
+/// One log of Kafka: the segments of one partition.
+///
+/// Cheap to clone; all clones are the same log. One thread writes at a time, under a lock.
+/// Readers never wait for the writer or each other: they hold an immutable list of segments, and
+/// the files of what they read, even when those are deleted meanwhile. Flushes, deletions and
+/// checkpoints run outside the lock, by the [`Background`] that the log was given.
+///
+/// Source: `UnifiedLog` in Kafka.
+#[derive(Clone, Debug)]
+pub struct Log {
+    shared: Arc<Shared>,
+}
+
+/// What readers and the writer share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    name: String,
+    dir: Arc<PartitionDir>,
+    config: ArcSwap<LogConfig>,
+    clock: Arc<dyn Clock>,
+    background: Arc<dyn Background>,
+    health: DirHealth,
+    lifecycle: AtomicU8,
+    /// Set when something went wrong that only recovery mends: the next open is unclean.
+    needs_recovery: AtomicBool,
+    segments: ArcSwap<SegmentList>,
+    log_start: AtomicI64,
+    log_end: AtomicI64,
+    high_watermark: ArcSwap<LogPosition>,
+    first_unstable: ArcSwapOption<LogPosition>,
+    recovery_point: AtomicI64,
+    last_flush_ms: AtomicI64,
+    epochs: ArcSwap<LeaderEpochCache>,
+    writer: Mutex<Writer>,
+    /// Held while a flush is under way: one at a time.
+    flushing: Mutex<()>,
+    notifier: Arc<Notifier>,
+}
+
+/// What the one writer holds.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    /// `None` after the close alone.
+    active: Option<ActiveSegment>,
+    producers: ProducerState,
+    snapshots: SnapshotDir,
+    epochs: LeaderEpochCache,
+    /// Counts truncations: a flush that ran beside one proves nothing.
+    truncation_count: u64,
+    /// The first unstable offset as asked for, and where it was found.
+    located_unstable: Option<(Offset, LogPosition)>,
+    jitter: Jitter,
+}
+
+impl Log {
+    /// The name of the partition's directory, `topic-partition`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// The partition's directory.
+    #[must_use]
+    pub fn dir(&self) -> &Arc<PartitionDir> {
+        &self.shared.dir
+    }
+
+    /// The settings in force.
+    #[must_use]
+    pub fn config(&self) -> LogConfig {
+        LogConfig::clone(&self.shared.config.load())
+    }
+
+    /// Changes the settings. Roll, retention and checks follow at once; index intervals and
+    /// sizes with the next segment.
+    pub fn set_config(&self, config: LogConfig) {
+        self.shared.config.store(Arc::new(config));
+    }
+
+    /// The first offset that a reader may ask for.
+    #[must_use]
+    pub fn log_start_offset(&self) -> Offset {
+        self.shared.log_start()
+    }
+
+    /// The offset of the next record.
+    #[must_use]
+    pub fn log_end_offset(&self) -> Offset {
+        self.shared.log_end()
+    }
+
+    /// The offset below which everything is durable; after an unclean stop, recovery starts
+    /// there.
+    #[must_use]
+    pub fn recovery_point(&self) -> Offset {
+        Offset::new(self.shared.recovery_point.load(Ordering::Acquire))
+    }
+
+    /// Base offset and bytes of each segment, the active one last.
+    #[must_use]
+    pub fn segments(&self) -> Vec<(Offset, u32)> {
+        let segments = self.shared.segments.load();
+        let of = |segment: &Arc<_>| -> (Offset, u32) {
+            let segment: &alluvium_segment::Segment = segment;
+            (segment.base_offset(), segment.size_bytes())
+        };
+        segments.all().iter().map(of).collect()
+    }
+
+    /// Bytes of all segments, without their indexes.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.shared.segments.load().size_bytes()
+    }
+
+    /// The latest leader epoch that wrote a batch.
+    #[must_use]
+    pub fn latest_epoch(&self) -> Option<LeaderEpoch> {
+        self.shared.epochs.load().latest().map(|entry| entry.epoch)
+    }
+
+    /// Counts the changes so far: appends, moves of the high watermark, truncations, the close.
+    ///
+    /// Take it before a read that may find nothing, and wait for the next change after it.
+    #[must_use]
+    pub fn version(&self) -> LogVersion {
+        self.shared.notifier.version()
+    }
+
+    /// Waits until the log has changed since `seen` or the deadline has passed; returns whether
+    /// it has.
+    #[must_use]
+    pub fn wait_for_change(&self, seen: LogVersion, deadline: Option<Instant>) -> bool {
+        self.shared.notifier.wait(seen, deadline)
+    }
+
+    /// A future of no particular runtime that is ready once the log has changed since `seen`.
+    pub fn changed(&self, seen: LogVersion) -> Changed {
+        Changed::new(Arc::clone(&self.shared.notifier), seen)
+    }
+}
+
+impl Shared {
+    fn log_start(&self) -> Offset {
+        Offset::new(self.log_start.load(Ordering::Acquire))
+    }
+
+    fn log_end(&self) -> Offset {
+        Offset::new(self.log_end.load(Ordering::Acquire))
+    }
+
+    /// Refuses where the log is closed or its directory offline.
+    fn check_open(&self) -> Result<(), LogError> {
+        self.health.check()?;
+        if self.lifecycle.load(Ordering::Acquire) == OPEN {
+            return Ok(());
+        }
+        Err(LogError::Closed { path: self.dir.path() })
+    }
+
+    /// Takes the directory offline where the disk has failed, and hands the error on.
+    fn disk_failed(&self, error: LogError) -> LogError {
+        let reason = Arc::new(error);
+        self.needs_recovery.store(true, Ordering::Release);
+        self.health.fail(&reason);
+        self.notifier.notify();
+        LogError::Offline { path: self.health.dir().to_path_buf(), source: reason }
+    }
+}
+
+/// A source of random numbers that is good enough to spread rolls.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Jitter(u64);
+
+impl Jitter {
+    fn new(seed: u64) -> Self {
+        Self(seed | 1)
+    }
+
+    /// The next number (xorshift64*).
+    fn next(&mut self) -> u32 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let [.., a, b, c, d] =
+            self.0.wrapping_mul(0x2545_f491_4f6c_dd1d).rotate_left(32).to_be_bytes();
+        u32::from_be_bytes([a, b, c, d])
+    }
+}
+
+const OPEN: u8 = 0;
+const CLOSED: u8 = 1;

@@ -1,0 +1,370 @@
+//! Appends: as the leader, as a follower.
+
+use std::io::ErrorKind;
+use std::sync::atomic::Ordering;
+
+use alluvium_record_format::{Batch, Entries, Entry, LeaderEpoch, Offset, Position, Timestamp};
+use alluvium_recovery as recovery;
+use alluvium_recovery::{
+    AppendRequest, BatchPlace, CompletedTxn, PreparedAppend, ProducerBatch, VerificationGuard,
+};
+use alluvium_segment::SegmentError;
+use alluvium_sparse_index::AbortedTxn;
+
+use super::{AppendError, Effects, Log, LogError, Shared, Writer};
+use crate::append::analyze_given;
+use crate::{AppendOrigin, LeaderAppend, LogConfig, Prepared, ValidationError};
+
+/// Who appends to a leader, and as whom.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct LeaderRequest {
+    leader_epoch: LeaderEpoch,
+    origin: AppendOrigin,
+    transaction_version: Option<i16>,
+    verification_guard: Option<VerificationGuard>,
+}
+
+impl LeaderRequest {
+    /// A client's append to the leader of this epoch.
+    pub const fn new(leader_epoch: LeaderEpoch) -> Self {
+        Self {
+            leader_epoch,
+            origin: AppendOrigin::Client,
+            transaction_version: None,
+            verification_guard: None,
+        }
+    }
+
+    /// The end of a transaction, from its coordinator, by this version of the protocol.
+    pub const fn coordinator(mut self, transaction_version: i16) -> Self {
+        self.origin = AppendOrigin::Coordinator;
+        self.transaction_version = Some(transaction_version);
+        self
+    }
+
+    /// The guard of a verified transaction.
+    pub const fn verification_guard(mut self, guard: VerificationGuard) -> Self {
+        self.verification_guard = Some(guard);
+        self
+    }
+}
+
+/// What an append did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Appended {
+    /// The offset of the first record; `None` where nothing was appended, and for old formats
+    /// that bring their own offsets.
+    pub first_offset: Option<Offset>,
+    /// The offset of the last record; `None` where nothing was appended.
+    pub last_offset: Option<Offset>,
+    /// The largest time of the records.
+    pub max_timestamp: Option<Timestamp>,
+    /// The time that the leader gave all records, on a topic with `LogAppendTime`; the time of
+    /// the first append, where this is a repetition.
+    pub log_append_time: Option<Timestamp>,
+    /// Whether this repeats an earlier append: nothing was written.
+    pub is_duplicate: bool,
+}
+
+impl Appended {
+    const NOTHING: Self = Self {
+        first_offset: None,
+        last_offset: None,
+        max_timestamp: None,
+        log_append_time: None,
+        is_duplicate: false,
+    };
+}
+
+impl Log {
+    /// Appends what a client or coordinator sends to the leader, and gives it offsets.
+    ///
+    /// `batches` is changed in place: see [`Prepared::check`]. All checks but those of producers
+    /// come before the log's lock is taken. An append that repeats one of the last five of its
+    /// producer is answered with the first one's offsets, and nothing is written.
+    ///
+    /// Readers see all of it or nothing. Where the write fails, nothing has changed.
+    ///
+    /// Source: `UnifiedLog.appendAsLeader` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// The first check that fails; [`AppendError::Log`] where the disk fails.
+    pub fn append_as_leader(
+        &self,
+        batches: &mut [u8],
+        request: LeaderRequest,
+    ) -> Result<Appended, AppendError> {
+        let shared = &*self.shared;
+        shared.check_open()?;
+        let config = shared.config.load();
+        let now = shared.clock.now();
+        let append = LeaderAppend::new(request.leader_epoch, now).origin(request.origin);
+        let Some(mut prepared) = Prepared::check(batches, &config, append)? else {
+            return Ok(Appended::NOTHING);
+        };
+        let (max_timestamp, log_append_time) = (prepared.max_timestamp(), prepared.append_time());
+        let mut effects = Effects::default();
+        let mut writer = shared.writer.lock();
+        shared.check_open()?;
+        let next_offset = shared.log_end();
+        let last_offset = offset_after(next_offset, i64::from(prepared.offset_count()) - 1);
+        let batch = prepared.assign(next_offset)?;
+        let incoming = Incoming {
+            bytes: batch.bytes(),
+            first_offset: Some(next_offset),
+            last_offset,
+            max_timestamp,
+            now,
+            producers: request.producers(),
+        };
+        let written = writer.append(shared, &config, &incoming, &mut effects);
+        drop(writer);
+        self.after_append(
+            written,
+            effects,
+            Appended {
+                first_offset: Some(next_offset),
+                last_offset: Some(last_offset),
+                max_timestamp,
+                log_append_time,
+                is_duplicate: false,
+            },
+        )
+    }
+
+    /// Appends what a follower fetched from the leader of `leader_epoch`: offsets, times and
+    /// checksums stay as they are. A gap to the log end is fine.
+    ///
+    /// Stops before the first batch of a later epoch.
+    ///
+    /// Source: `UnifiedLog.appendAsFollower` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// The first check that fails; [`AppendError::Log`] where the disk fails.
+    pub fn append_as_follower(
+        &self,
+        batches: &[u8],
+        leader_epoch: LeaderEpoch,
+    ) -> Result<Appended, AppendError> {
+        let shared = &*self.shared;
+        shared.check_open()?;
+        let analysis = analyze_given(batches, leader_epoch)?;
+        if analysis.valid_bytes == 0 {
+            return Ok(Appended::NOTHING);
+        }
+        let config = shared.config.load();
+        let max_timestamp =
+            (analysis.max_timestamp != -1).then_some(Timestamp::new(analysis.max_timestamp));
+        let incoming = Incoming {
+            bytes: &batches[..analysis.valid_bytes],
+            first_offset: analysis.first_offset,
+            last_offset: analysis.last_offset,
+            max_timestamp,
+            now: shared.clock.now(),
+            producers: AppendRequest::new(recovery::AppendOrigin::Replication),
+        };
+        let mut effects = Effects::default();
+        let mut writer = shared.writer.lock();
+        shared.check_open()?;
+        let log_end_offset = shared.log_end();
+        let first_offset = analysis.first_offset.unwrap_or(analysis.last_offset_of_first);
+        if first_offset < log_end_offset {
+            let last_offset = analysis.last_offset;
+            return Err(AppendError::BelowLogEnd { first_offset, last_offset, log_end_offset });
+        }
+        let written = writer.append(shared, &config, &incoming, &mut effects);
+        drop(writer);
+        self.after_append(
+            written,
+            effects,
+            Appended {
+                first_offset: analysis.first_offset,
+                last_offset: Some(analysis.last_offset),
+                max_timestamp,
+                log_append_time: None,
+                is_duplicate: false,
+            },
+        )
+    }
+
+    fn after_append(
+        &self,
+        written: Result<Written, AppendError>,
+        effects: Effects,
+        appended: Appended,
+    ) -> Result<Appended, AppendError> {
+        effects.run(&self.shared);
+        match written? {
+            Written::Duplicate(first) => Ok(Appended {
+                first_offset: Some(first.first_offset()),
+                last_offset: Some(first.last_offset),
+                log_append_time: Some(first.timestamp),
+                is_duplicate: true,
+                ..appended
+            }),
+            Written::Bytes => {
+                self.shared.notifier.notify();
+                Ok(appended)
+            }
+            Written::BytesAndFlush => {
+                self.shared.notifier.notify();
+                self.flush(false)?;
+                Ok(appended)
+            }
+        }
+    }
+}
+
+impl LeaderRequest {
+    fn producers(&self) -> AppendRequest {
+        let origin = match self.origin {
+            AppendOrigin::Client => recovery::AppendOrigin::Client,
+            AppendOrigin::Coordinator => recovery::AppendOrigin::Coordinator,
+        };
+        let request = AppendRequest::new(origin).with_guard(self.verification_guard);
+        match self.transaction_version {
+            Some(version) => request.with_transaction_version(version),
+            None => request,
+        }
+    }
+}
+
+/// Batches on their way into the log, with their offsets.
+pub(super) struct Incoming<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) first_offset: Option<Offset>,
+    pub(super) last_offset: Offset,
+    pub(super) max_timestamp: Option<Timestamp>,
+    pub(super) now: Timestamp,
+    producers: AppendRequest,
+}
+
+/// How an append ended.
+enum Written {
+    Bytes,
+    BytesAndFlush,
+    Duplicate(recovery::BatchMetadata),
+}
+
+impl Writer {
+    /// Source: `UnifiedLog.append` in Kafka, from the epochs on.
+    fn append(
+        &mut self,
+        shared: &Shared,
+        config: &LogConfig,
+        incoming: &Incoming<'_>,
+        effects: &mut Effects,
+    ) -> Result<Written, AppendError> {
+        self.note_epochs(shared, incoming.bytes, effects);
+        let size_bytes = incoming.bytes.len() as u64;
+        let max_bytes = config.roll_bytes();
+        if size_bytes > u64::from(max_bytes) {
+            return Err(AppendError::LargerThanSegment { size_bytes, max_bytes });
+        }
+        self.roll_for(shared, config, incoming, effects)?;
+        let prepared = match self.check_producers(incoming)? {
+            recovery::Prepared::Append(prepared) => prepared,
+            recovery::Prepared::Duplicate(first) => return Ok(Written::Duplicate(first)),
+            _ => PreparedAppend::default(),
+        };
+        self.write(shared, incoming)?;
+        let next_offset = offset_after(incoming.last_offset, 1);
+        shared.log_end.store(next_offset.get(), Ordering::Release);
+        self.cap_high_watermark(shared);
+        self.finish_producers(shared, prepared, next_offset)?;
+        let unflushed = next_offset.get() - shared.recovery_point.load(Ordering::Acquire);
+        let flush_due = u64::try_from(unflushed).unwrap_or(0) >= config.flush_messages();
+        Ok(if flush_due { Written::BytesAndFlush } else { Written::Bytes })
+    }
+
+    /// Checks sequences, epochs and transactions. Nothing changes.
+    fn check_producers(
+        &mut self,
+        incoming: &Incoming<'_>,
+    ) -> Result<recovery::Prepared, AppendError> {
+        let active = self.active();
+        let (segment_base, size) = (active.segment().base_offset(), active.segment().size_bytes());
+        let mut damage = None;
+        let batches = batches_of(incoming.bytes).filter_map(|batch| {
+            let read = ProducerBatch::read(&batch).unwrap_or_else(|source| {
+                damage.get_or_insert(source);
+                None
+            });
+            let position = Position::new(size.saturating_add(batch.position().get()));
+            read.map(|read| read.at(BatchPlace::new(segment_base, position)))
+        });
+        let prepared = self.producers.prepare(&incoming.producers, batches);
+        if let Some(source) = damage {
+            return Err(ValidationError::Unreadable { source }.into());
+        }
+        prepared.map_err(|source| AppendError::Producer { source })
+    }
+
+    /// Writes the bytes and their index entries; on failure nothing has changed.
+    fn write(&mut self, shared: &Shared, incoming: &Incoming<'_>) -> Result<(), AppendError> {
+        let Err(source) = self.active_mut().append(incoming.bytes) else { return Ok(()) };
+        let is_disk = match &source {
+            SegmentError::CutFailed { .. } | SegmentError::InDoubt { .. } => true,
+            SegmentError::Io { source, .. } => source.kind() == ErrorKind::ReadOnlyFilesystem,
+            _ => false,
+        };
+        let error = LogError::Segment { source };
+        Err(if is_disk { shared.disk_failed(error) } else { error }.into())
+    }
+
+    /// Takes over what the batches mean for producers and transactions.
+    fn finish_producers(
+        &mut self,
+        shared: &Shared,
+        prepared: PreparedAppend,
+        next_offset: Offset,
+    ) -> Result<(), AppendError> {
+        let mut failed = None;
+        for completed in self.producers.apply(prepared) {
+            // After a failure, later transactions stay open too: recovery completes them all.
+            if failed.is_none() {
+                failed = self.complete(&completed).err();
+            }
+        }
+        self.producers.set_map_end_offset(next_offset);
+        self.publish_first_unstable(shared);
+        match failed {
+            None => Ok(()),
+            Some(error) => {
+                shared.needs_recovery.store(true, Ordering::Release);
+                Err(error.into())
+            }
+        }
+    }
+
+    fn complete(&mut self, completed: &CompletedTxn) -> Result<(), LogError> {
+        if completed.is_aborted {
+            let last_stable_offset = self.producers.last_stable_offset(completed);
+            self.active().segment().append_aborted(AbortedTxn::new(
+                completed.producer_id,
+                completed.first_offset,
+                completed.last_offset,
+                last_stable_offset,
+            ))?;
+        }
+        self.producers.complete(completed);
+        Ok(())
+    }
+}
+
+/// The batches of magic 2 in bytes that were checked.
+pub(super) fn batches_of(bytes: &[u8]) -> impl Iterator<Item = Batch<'_>> {
+    Entries::new(bytes, Position::new(0)).filter_map(|entry| match entry {
+        Ok(Entry::Batch(batch)) => Some(batch),
+        _ => None,
+    })
+}
+
+/// The offset `count` after this one, or the largest.
+pub(super) fn offset_after(offset: Offset, count: i64) -> Offset {
+    Offset::new(offset.get().saturating_add(count))
+}

@@ -1,0 +1,109 @@
+//! What a change leaves to later: collected under the log's lock, handed over after it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use alluvium_record_format::Offset;
+use alluvium_segment::{Io, Segment};
+
+use super::{DirHealth, LogError, Shared};
+use crate::Task;
+
+/// Work that must not run under the log's lock.
+#[derive(Debug, Default)]
+pub(super) struct Effects(Vec<Effect>);
+
+#[derive(Debug)]
+enum Effect {
+    /// Make everything below the offset durable.
+    FlushTo(Offset),
+    /// Write the epochs of the leaders.
+    WriteEpochs,
+    /// Remove files that have been renamed.
+    Delete { delay_ms: u64, segments: Vec<Arc<Segment>>, snapshots: Vec<PathBuf> },
+}
+
+impl Effects {
+    /// A roll is over: everything below the new segment is to be made durable.
+    pub(super) fn flush_to(&mut self, offset: Offset) {
+        self.0.push(Effect::FlushTo(offset));
+    }
+
+    /// Epochs have changed.
+    pub(super) fn write_epochs(&mut self) {
+        self.0.push(Effect::WriteEpochs);
+    }
+
+    /// Files with the suffix `.deleted` are to go.
+    pub(super) fn delete(
+        &mut self,
+        delay_ms: u64,
+        segments: Vec<Arc<Segment>>,
+        snapshots: Vec<PathBuf>,
+    ) {
+        if !segments.is_empty() || !snapshots.is_empty() {
+            self.0.push(Effect::Delete { delay_ms, segments, snapshots });
+        }
+    }
+
+    /// Hands the work over. The log's lock must be free: the work may run at once.
+    pub(super) fn run(self, shared: &Arc<Shared>) {
+        for effect in self.0 {
+            effect.run(shared);
+        }
+    }
+}
+
+impl Effect {
+    fn run(self, shared: &Arc<Shared>) {
+        let log = Arc::downgrade(shared);
+        let (delay_ms, task) = match self {
+            Self::FlushTo(offset) => (
+                0,
+                Task::new("flush a rolled segment", move || {
+                    if let Some(shared) = log.upgrade() {
+                        report(&shared, shared.flush_to(offset));
+                    }
+                }),
+            ),
+            Self::WriteEpochs => (
+                0,
+                Task::new("write leader epochs", move || {
+                    if let Some(shared) = log.upgrade() {
+                        report(&shared, shared.write_epochs());
+                    }
+                }),
+            ),
+            Self::Delete { delay_ms, segments, snapshots } => {
+                let (health, io) = (shared.health.clone(), shared.dir.io().clone());
+                let work = move || delete_files(&health, &io, &segments, &snapshots);
+                (delay_ms, Task::new("delete old files", work))
+            }
+        };
+        shared.background.after(delay_ms, task);
+    }
+}
+
+fn delete_files(health: &DirHealth, io: &Io, segments: &[Arc<Segment>], snapshots: &[PathBuf]) {
+    if health.failure().is_some() {
+        return;
+    }
+    for segment in segments {
+        if let Err(source) = segment.delete_files() {
+            health.fail(&Arc::new(LogError::Segment { source }));
+        }
+    }
+    for path in snapshots {
+        if let Err(error) = io.remove(path) {
+            tracing::debug!(path = %path.display(), %error, "an old snapshot stays");
+        }
+    }
+}
+
+/// A failure in the background: its cause has been dealt with where it arose.
+fn report(shared: &Shared, result: Result<(), LogError>) {
+    if let Err(error) = result {
+        let error: &dyn std::error::Error = &error;
+        tracing::warn!(log = shared.name, error, "background work failed");
+    }
+}

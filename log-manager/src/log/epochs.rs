@@ -1,0 +1,97 @@
+//! The epochs of the leaders that wrote the log.
+
+use std::sync::Arc;
+
+use alluvium_record_format::{LeaderEpoch, Offset};
+
+use super::append::batches_of;
+use super::{Effects, Log, LogError, Shared, Writer};
+
+impl Log {
+    /// Notes that the leader of `epoch` begins at `start_offset`; what a new leader does before
+    /// its first append.
+    ///
+    /// Source: `UnifiedLog.assignEpochStartOffset` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// `Closed`, `Offline`.
+    pub fn assign_epoch(&self, epoch: LeaderEpoch, start_offset: Offset) -> Result<(), LogError> {
+        let mut effects = Effects::default();
+        let mut writer = self.shared.writer.lock();
+        self.shared.check_open()?;
+        if writer.epochs.assign(epoch, start_offset) {
+            writer.publish_epochs(&self.shared);
+            effects.write_epochs();
+        }
+        drop(writer);
+        effects.run(&self.shared);
+        Ok(())
+    }
+
+    /// Where the last epoch that is not above `epoch` ends: a follower whose last epoch is
+    /// `epoch` parts from this log there. `None` where that is not known.
+    ///
+    /// Source: `UnifiedLog.endOffsetForEpoch` in Kafka.
+    #[must_use]
+    pub fn end_offset_for_epoch(&self, epoch: LeaderEpoch) -> Option<(LeaderEpoch, Offset)> {
+        self.shared.epochs.load().end_offset_for(epoch, self.log_end_offset())
+    }
+
+    /// The epoch under which the record at `offset` was written.
+    #[must_use]
+    pub fn epoch_for_offset(&self, offset: Offset) -> Option<LeaderEpoch> {
+        self.shared.epochs.load().epoch_for_offset(offset)
+    }
+}
+
+impl Writer {
+    /// Takes over the epochs of batches that are about to be appended. Old formats know no
+    /// epochs, and end what was known.
+    pub(super) fn note_epochs(&mut self, shared: &Shared, bytes: &[u8], effects: &mut Effects) {
+        let mut changed = false;
+        let mut end = 0;
+        for batch in batches_of(bytes) {
+            end = batch.position().get() as usize + batch.bytes().len();
+            let header = batch.header();
+            if let Some(epoch) = header.leader_epoch() {
+                changed |= self.epochs.assign(epoch, header.base_offset());
+            }
+        }
+        if end < bytes.len() && self.epochs.latest().is_some() {
+            self.epochs.clear();
+            changed = true;
+        }
+        if changed {
+            self.publish_epochs(shared);
+            effects.write_epochs();
+        }
+    }
+
+    /// Shows the epochs to readers.
+    pub(super) fn publish_epochs(&self, shared: &Shared) {
+        shared.epochs.store(Arc::new(self.epochs.clone()));
+    }
+}
+
+impl Shared {
+    /// Writes the epochs to their file, if it may hold others. Takes the flush lock.
+    pub(super) fn write_epochs(&self) -> Result<(), LogError> {
+        let _one_at_a_time = self.flushing.lock();
+        self.write_epochs_locked()
+    }
+
+    /// As [`write_epochs`](Self::write_epochs), for a holder of the flush lock.
+    pub(super) fn write_epochs_locked(&self) -> Result<(), LogError> {
+        let Some(pending) = self.writer.lock().epochs.pending_write() else { return Ok(()) };
+        match pending.write(&self.dir.path()) {
+            Ok(()) => {
+                self.writer.lock().epochs.mark_written(&pending);
+                Ok(())
+            }
+            // The directory was renamed or deleted meanwhile: the file went with it.
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(source) => Err(self.disk_failed(LogError::File { source })),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Why an operation on a log failed.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use alluvium_record_format::{Corruption, Offset};
+use alluvium_recovery::{FileError, ProducerError};
+use alluvium_segment::{LockError, SegmentError};
+
+use crate::{ErrorCode, ValidationError};
+
+/// Why an operation on a log failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LogError {
+    /// The log is closed.
+    #[error("the log in {} is closed", path.display())]
+    #[non_exhaustive]
+    Closed {
+        /// The partition's directory.
+        path: PathBuf,
+    },
+    /// The log's disk has failed before: nothing was tried.
+    #[error("{} is offline", path.display())]
+    #[non_exhaustive]
+    Offline {
+        /// The log directory.
+        path: PathBuf,
+        /// What had failed.
+        source: Arc<LogError>,
+    },
+    /// A file of a segment failed or is damaged.
+    #[error("a segment failed")]
+    #[non_exhaustive]
+    Segment {
+        /// Why.
+        source: SegmentError,
+    },
+    /// Another file of the log failed.
+    #[error("a file beside the segments failed")]
+    #[non_exhaustive]
+    File {
+        /// Why.
+        source: FileError,
+    },
+    /// A batch in the log holds records that cannot be read.
+    #[error("{} holds records that cannot be read", path.display())]
+    #[non_exhaustive]
+    Unreadable {
+        /// The segment's log file.
+        path: PathBuf,
+        /// What is wrong.
+        source: Corruption,
+    },
+    /// The directory of the log cannot be used.
+    #[error("cannot use {} as the directory of a log", path.display())]
+    #[non_exhaustive]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The log directory is in use by somebody else.
+    #[error("the log directory cannot be locked")]
+    #[non_exhaustive]
+    Lock {
+        /// Why.
+        source: LockError,
+    },
+    /// An offset outside what the operation allows.
+    #[error("offset {offset} is outside {min} to {max}")]
+    #[non_exhaustive]
+    OffsetOutOfRange {
+        /// The offset as given.
+        offset: Offset,
+        /// The smallest that is allowed.
+        min: Offset,
+        /// The largest that is allowed.
+        max: Offset,
+    },
+    /// Records of a log that is only compacted cannot be deleted by offset.
+    #[error("records of a compacted log cannot be deleted by offset")]
+    NotDeletable,
+    /// A segment of that base offset exists and holds records.
+    #[error("a segment with base offset {base} exists already")]
+    #[non_exhaustive]
+    SegmentExists {
+        /// The base offset.
+        base: Offset,
+    },
+}
+
+/// Why batches were not appended.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppendError {
+    /// The batches break a rule.
+    #[error("the batches are refused")]
+    #[non_exhaustive]
+    Refused {
+        /// Which rule.
+        source: ValidationError,
+    },
+    /// The batches are larger than a segment.
+    #[error("an append of {size_bytes} bytes is larger than a segment of {max_bytes}")]
+    #[non_exhaustive]
+    LargerThanSegment {
+        /// Bytes of the append.
+        size_bytes: u64,
+        /// Bytes of a segment.
+        max_bytes: u32,
+    },
+    /// An append that brings its own offsets begins below the log end.
+    #[error("an append from offset {first_offset} on, the log ends at {log_end_offset}")]
+    #[non_exhaustive]
+    BelowLogEnd {
+        /// The first offset, or the last of the first batch in old formats.
+        first_offset: Offset,
+        /// The last offset.
+        last_offset: Offset,
+        /// The next offset of the log.
+        log_end_offset: Offset,
+    },
+    /// A producer's sequence, epoch or transaction does not fit.
+    #[error("the producer is refused")]
+    #[non_exhaustive]
+    Producer {
+        /// Why.
+        source: ProducerError,
+    },
+    /// The log itself failed.
+    #[error("the log cannot be appended to")]
+    #[non_exhaustive]
+    Log {
+        /// Why.
+        source: LogError,
+    },
+}
+
+impl LogError {
+    /// Kafka's number for this error.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::OffsetOutOfRange { .. } => ErrorCode::OffsetOutOfRange,
+            Self::NotDeletable => ErrorCode::PolicyViolation,
+            Self::SegmentExists { .. } => ErrorCode::UnknownServerError,
+            Self::Unreadable { .. } => ErrorCode::CorruptMessage,
+            Self::Closed { .. }
+            | Self::Directory { .. }
+            | Self::Lock { .. }
+            | Self::Offline { .. }
+            | Self::Segment { .. }
+            | Self::File { .. } => ErrorCode::KafkaStorageError,
+        }
+    }
+}
+
+impl AppendError {
+    /// Kafka's number for this error.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::Refused { source } => source.code(),
+            Self::LargerThanSegment { .. } => ErrorCode::RecordListTooLarge,
+            Self::BelowLogEnd { .. } => ErrorCode::UnknownServerError,
+            Self::Producer { source } => match source {
+                ProducerError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
+                ProducerError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
+                ProducerError::InvalidTxnState { .. } => ErrorCode::InvalidTxnState,
+                ProducerError::TransactionCoordinatorFenced { .. } => {
+                    ErrorCode::TransactionCoordinatorFenced
+                }
+                _ => ErrorCode::UnknownServerError,
+            },
+            Self::Log { source } => source.code(),
+        }
+    }
+}
+
+impl From<LogError> for AppendError {
+    fn from(source: LogError) -> Self {
+        Self::Log { source }
+    }
+}
+
+impl From<ValidationError> for AppendError {
+    fn from(source: ValidationError) -> Self {
+        Self::Refused { source }
+    }
+}
+
+impl From<SegmentError> for LogError {
+    fn from(source: SegmentError) -> Self {
+        Self::Segment { source }
+    }
+}
+
+impl From<FileError> for LogError {
+    fn from(source: FileError) -> Self {
+        Self::File { source }
+    }
+}

@@ -1,0 +1,77 @@
+//! Durability: everything below the recovery point is on the disk.
+
+use std::sync::atomic::Ordering;
+
+use alluvium_record_format::Offset;
+use alluvium_segment::SegmentError;
+
+use super::append::offset_after;
+use super::{Log, LogError, Shared};
+
+impl Log {
+    /// Makes everything that was appended before the call durable, and moves the recovery point
+    /// there. With `inclusive`, also the files of an active segment without records.
+    ///
+    /// Runs beside appends and reads; a second flush waits for the first.
+    ///
+    /// Source: `UnifiedLog.flush` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// A failed sync takes the log directory offline: the bytes may be lost although a later
+    /// sync succeeds.
+    pub fn flush(&self, inclusive: bool) -> Result<(), LogError> {
+        self.shared.check_open()?;
+        let end = self.log_end_offset();
+        self.shared.flush(if inclusive { offset_after(end, 1) } else { end }, end)
+    }
+}
+
+impl Shared {
+    /// Makes everything below `offset` durable.
+    pub(super) fn flush_to(&self, offset: Offset) -> Result<(), LogError> {
+        self.flush(offset, offset)
+    }
+
+    /// Makes the segments below `offset` durable, then moves the recovery point to
+    /// `new_recovery_point`.
+    pub(super) fn flush(&self, offset: Offset, new_recovery_point: Offset) -> Result<(), LogError> {
+        let _one_at_a_time = self.flushing.lock();
+        self.health.check()?;
+        let before = Offset::new(self.recovery_point.load(Ordering::Acquire));
+        if offset <= before {
+            return Ok(());
+        }
+        let truncation_count = self.writer.lock().truncation_count;
+        let segments = self.segments.load_full();
+        for segment in segments.values(before, offset) {
+            match segment.flush() {
+                // Deleted meanwhile: nothing of it is to be kept.
+                Ok(()) | Err(SegmentError::Gone { .. }) => {}
+                Err(source) => return Err(self.disk_failed(LogError::Segment { source })),
+            }
+        }
+        self.sync_names()?;
+        self.write_epochs_locked()?;
+        let writer = self.writer.lock();
+        if writer.truncation_count == truncation_count {
+            let target = new_recovery_point.min(self.log_end()).get();
+            self.recovery_point.fetch_max(target, Ordering::AcqRel);
+            self.last_flush_ms.store(self.clock.now().get(), Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Makes the names of new files durable.
+    pub(super) fn sync_names(&self) -> Result<(), LogError> {
+        match self.dir.sync_names() {
+            Ok(()) | Err(SegmentError::Gone { .. }) => Ok(()),
+            Err(SegmentError::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                Ok(())
+            }
+            Err(source) => Err(self.disk_failed(LogError::Segment { source })),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! The producer state under the log's lock, and transactions that wait for verification.
+
+use std::sync::Arc;
+
+use alluvium_record_format::Offset;
+use alluvium_recovery::{ProducerError, SnapshotStore, VerificationGuard, VerificationRequest};
+use alluvium_segment::ActiveSegment;
+
+use super::rebuild::Rebuild;
+use super::{AppendError, Log, LogError, LogPosition, Shared, Writer};
+
+impl Log {
+    /// Starts the verification of a transaction that is about to write here. `None` where it has
+    /// written here before and needs none. The guard goes into the append.
+    ///
+    /// Source: `UnifiedLog.maybeStartTransactionVerification` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// [`AppendError::Producer`] where the producer has a newer epoch.
+    pub fn start_verification(
+        &self,
+        request: &VerificationRequest,
+    ) -> Result<Option<VerificationGuard>, AppendError> {
+        let shared = &*self.shared;
+        let now = shared.clock.now();
+        let mut writer = shared.writer.lock();
+        shared.check_open()?;
+        let started = writer.producers.start_verification(request, now);
+        started.map_err(|source: ProducerError| AppendError::Producer { source })
+    }
+
+    /// Forgets producers that have been silent for `producer.id.expiration.ms`. To be called now
+    /// and then.
+    ///
+    /// Source: `ProducerStateManager.removeExpiredProducers` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// `Closed`, `Offline`.
+    pub fn remove_expired_producers(&self) -> Result<(), LogError> {
+        let shared = &*self.shared;
+        let now = shared.clock.now();
+        let mut writer = shared.writer.lock();
+        shared.check_open()?;
+        writer.producers.remove_expired(now);
+        Ok(())
+    }
+
+    /// Whether the first open transaction should have ended long ago.
+    #[must_use]
+    pub fn has_late_transaction(&self) -> bool {
+        let now = self.shared.clock.now();
+        self.shared.writer.lock().producers.has_late_transaction(now)
+    }
+
+    /// How many producers the log remembers.
+    #[must_use]
+    pub fn producer_count(&self) -> usize {
+        self.shared.writer.lock().producers.producers().len()
+    }
+}
+
+impl Writer {
+    /// The active segment of an open log.
+    ///
+    /// # Panics
+    ///
+    /// In a closed log, where no operation comes this far.
+    pub(super) fn active(&self) -> &ActiveSegment {
+        self.active.as_ref().expect("an open log has an active segment")
+    }
+
+    /// As [`active`](Self::active).
+    pub(super) fn active_mut(&mut self) -> &mut ActiveSegment {
+        self.active.as_mut().expect("an open log has an active segment")
+    }
+
+    pub(super) fn newest_snapshot(&self) -> Option<Offset> {
+        self.snapshots.newest()
+    }
+
+    /// Takes over the first unstable offset from the producer state.
+    ///
+    /// Source: `UnifiedLog.maybeIncrementFirstUnstableOffset` in Kafka.
+    pub(super) fn publish_first_unstable(&mut self, shared: &Shared) {
+        let unstable = self.producers.first_unstable().copied().map(|txn| {
+            match txn.place.filter(|_| txn.first_offset >= shared.log_start()) {
+                Some(place) => {
+                    let base = place.segment_base_offset;
+                    LogPosition::at(txn.first_offset, base, place.position)
+                }
+                None => self.locate_unstable(shared, txn.first_offset.max(shared.log_start())),
+            }
+        });
+        if shared.first_unstable.load().as_deref() != unstable.as_ref() {
+            shared.first_unstable.store(unstable.map(Arc::new));
+        }
+    }
+
+    /// Finds where a transaction begins that is known by its offset alone, after a restart.
+    fn locate_unstable(&mut self, shared: &Shared, offset: Offset) -> LogPosition {
+        match self.located_unstable {
+            Some((asked, found)) if asked == offset => found,
+            _ => {
+                let found = shared.locate(offset).unwrap_or(LogPosition::somewhere(offset));
+                self.located_unstable = Some((offset, found));
+                found
+            }
+        }
+    }
+
+    /// Forgets all producers and their snapshots; the state then covers what is below `offset`.
+    pub(super) fn forget_producers(&mut self, offset: Offset) -> Result<(), LogError> {
+        let all: Vec<Offset> = self.snapshots.offsets().iter().copied().collect();
+        for snapshot in all {
+            self.snapshots.remove(snapshot, "the log starts anew")?;
+        }
+        self.producers.reset(offset);
+        Ok(())
+    }
+}
+
+impl Writer {
+    /// Brings the producer state to what it was at `end`, from snapshots and the log.
+    pub(super) fn rebuild_producers(
+        &mut self,
+        shared: &Shared,
+        end: Offset,
+    ) -> Result<(), LogError> {
+        let segments = shared.segments.load_full();
+        let range = shared.log_start()..end;
+        let now = shared.clock.now();
+        Rebuild { segments: segments.all(), range, clean: false, now }
+            .run(&mut self.producers, &mut self.snapshots)
+    }
+}

@@ -1,0 +1,259 @@
+//! Which old segments go, and how.
+
+use std::sync::Arc;
+
+use alluvium_record_format::{Offset, Timestamp};
+use alluvium_segment::Segment;
+
+use super::{Effects, Log, LogError, SegmentList, Shared, Writer};
+use crate::LogConfig;
+
+impl Log {
+    /// Drops the oldest segments that the settings no longer keep, and returns how many.
+    ///
+    /// Segments go whole, from the oldest on, as far as the high watermark. The files follow
+    /// after `file.delete.delay.ms`; who reads them goes on. A log that is only compacted loses
+    /// what lies below the log start.
+    ///
+    /// Source: `UnifiedLog.deleteOldSegments` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// `Closed`, `Offline`; what reading a segment's times and renaming its files yields.
+    pub fn delete_old_segments(&self) -> Result<usize, LogError> {
+        let shared = &self.shared;
+        let config = shared.config.load();
+        let mut effects = Effects::default();
+        let mut writer = shared.writer.lock();
+        shared.check_open()?;
+        let deleted = writer.delete_old_segments(shared, &config, &mut effects);
+        drop(writer);
+        effects.run(shared);
+        deleted
+    }
+
+    /// Moves the log start up to `offset`, the high watermark at most; returns whether it moved.
+    /// Segments that lie below it as a whole go with the next
+    /// [`delete_old_segments`](Self::delete_old_segments).
+    ///
+    /// Source: `UnifiedLog.maybeIncrementLogStartOffset` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// `OffsetOutOfRange` above the high watermark, `Closed`, `Offline`.
+    pub fn increment_log_start_offset(&self, offset: Offset) -> Result<bool, LogError> {
+        let shared = &self.shared;
+        let mut effects = Effects::default();
+        let mut writer = shared.writer.lock();
+        shared.check_open()?;
+        let moved = writer.increment_log_start(shared, offset, &mut effects);
+        drop(writer);
+        effects.run(shared);
+        moved
+    }
+
+    /// Deletes the records below `offset`, or below the high watermark; returns the log start.
+    ///
+    /// Source: `DeleteRecords` in Kafka's protocol, `ReplicaManager.deleteRecordsOnLocalLog`.
+    ///
+    /// # Errors
+    ///
+    /// `NotDeletable` on a log that is only compacted, `OffsetOutOfRange` below 0 and above the
+    /// high watermark, `Closed`, `Offline`.
+    pub fn delete_records(&self, offset: Option<Offset>) -> Result<Offset, LogError> {
+        let policy = self.shared.config.load().cleanup_policy();
+        if policy.compacts() && !policy.deletes() {
+            return Err(LogError::NotDeletable);
+        }
+        let max = self.high_watermark();
+        let offset = offset.unwrap_or(max);
+        if offset.get() < 0 || offset > max {
+            let min = self.log_start_offset();
+            return Err(LogError::OffsetOutOfRange { offset, min, max });
+        }
+        self.increment_log_start_offset(offset)?;
+        Ok(self.log_start_offset())
+    }
+}
+
+/// Why segments go.
+#[derive(Clone, Copy, Debug)]
+enum Breach {
+    LogStart,
+    Size,
+    Time,
+}
+
+impl Writer {
+    fn increment_log_start(
+        &mut self,
+        shared: &Shared,
+        offset: Offset,
+        effects: &mut Effects,
+    ) -> Result<bool, LogError> {
+        let (min, max) = (shared.log_start(), shared.high_watermark.load().offset);
+        if offset > max {
+            return Err(LogError::OffsetOutOfRange { offset, min, max });
+        }
+        if offset <= min {
+            return Ok(false);
+        }
+        tracing::info!(log = shared.name, from = min.get(), to = offset.get(), "log start moves");
+        self.raise_log_start(shared, offset);
+        if self.epochs.truncate_from_start(offset) {
+            self.publish_epochs(shared);
+            effects.write_epochs();
+        }
+        self.producers.on_log_start(offset, self.newest_snapshot());
+        self.publish_first_unstable(shared);
+        Ok(true)
+    }
+
+    fn delete_old_segments(
+        &mut self,
+        shared: &Shared,
+        config: &LogConfig,
+        effects: &mut Effects,
+    ) -> Result<usize, LogError> {
+        let breaches: &[Breach] = if config.cleanup_policy().deletes() {
+            &[Breach::LogStart, Breach::Size, Breach::Time]
+        } else {
+            &[Breach::LogStart]
+        };
+        let mut deleted = 0;
+        for &breach in breaches {
+            deleted += self.delete_for(breach, shared, config, effects)?;
+        }
+        Ok(deleted)
+    }
+
+    /// Drops the segments that one rule no longer keeps.
+    fn delete_for(
+        &mut self,
+        breach: Breach,
+        shared: &Shared,
+        config: &LogConfig,
+        effects: &mut Effects,
+    ) -> Result<usize, LogError> {
+        let segments = shared.segments.load_full();
+        let count = match breach {
+            Breach::LogStart => below_log_start(shared, &segments),
+            Breach::Size => {
+                config.retention_bytes().map_or(0, |keep| above_size(shared, &segments, keep))
+            }
+            Breach::Time => match config.retention_ms() {
+                Some(keep_ms) => too_old(shared, &segments, keep_ms)?,
+                None => 0,
+            },
+        };
+        if count == 0 {
+            return Ok(0);
+        }
+        tracing::info!(log = shared.name, count, ?breach, "deleting old segments");
+        self.delete_first(shared, config, count, effects)?;
+        Ok(count)
+    }
+
+    /// Drops the first `count` segments. Where these are all, a new one begins before.
+    fn delete_first(
+        &mut self,
+        shared: &Shared,
+        config: &LogConfig,
+        count: usize,
+        effects: &mut Effects,
+    ) -> Result<(), LogError> {
+        if shared.segments.load().all().len() == count {
+            self.roll(shared, config, None, effects)?;
+        }
+        let segments = shared.segments.load_full();
+        let (gone, kept) = segments.all().split_at(count);
+        let Some(first) = kept.first() else { return Ok(()) };
+        let new_start = first.base_offset();
+        if new_start > shared.log_start() {
+            self.increment_log_start(shared, new_start, effects)?;
+        }
+        shared.segments.store(Arc::new(SegmentList::new(kept.to_vec())));
+        self.remove_files(config, gone.to_vec(), effects)
+    }
+
+    /// Renames the files of segments that are in no list any more, and leaves their deletion to
+    /// later. Their snapshots go with them.
+    pub(super) fn remove_files(
+        &mut self,
+        config: &LogConfig,
+        segments: Vec<Arc<Segment>>,
+        effects: &mut Effects,
+    ) -> Result<(), LogError> {
+        let mut snapshots = Vec::new();
+        for segment in &segments {
+            segment.rename(alluvium_segment::Suffix::Deleted)?;
+            snapshots.extend(self.snapshots.mark_deleted(segment.base_offset())?);
+        }
+        effects.delete(config.file_delete_delay_ms(), segments, snapshots);
+        Ok(())
+    }
+}
+
+/// How many segments, from the first on, may go as far as the high watermark is concerned.
+fn replicated<'s>(
+    shared: &Shared,
+    segments: &'s SegmentList,
+) -> impl Iterator<Item = &'s Arc<Segment>> {
+    let high_watermark = shared.high_watermark.load().offset;
+    let end = shared.log_end();
+    let last = segments.all().len() - 1;
+    segments
+        .all()
+        .iter()
+        .enumerate()
+        .take_while(move |(index, segment)| {
+            let is_empty_last = *index == last && segment.size_bytes() == 0;
+            high_watermark >= segments.upper_bound(*index, end) && !is_empty_last
+        })
+        .map(|(_, segment)| segment)
+}
+
+fn below_log_start(shared: &Shared, segments: &SegmentList) -> usize {
+    let log_start = shared.log_start();
+    let next_bases = segments.all().iter().skip(1).map(|next| next.base_offset());
+    replicated(shared, segments)
+        .zip(next_bases)
+        .take_while(|(_, next_base)| *next_base <= log_start)
+        .count()
+}
+
+/// Keeps at least `keep` bytes: what is left after each step is at or above it.
+fn above_size(shared: &Shared, segments: &SegmentList, keep: u64) -> usize {
+    let Some(mut excess) = segments.size_bytes().checked_sub(keep) else { return 0 };
+    replicated(shared, segments)
+        .take_while(|segment| {
+            let rest = excess.checked_sub(u64::from(segment.size_bytes()));
+            excess = rest.unwrap_or(0);
+            rest.is_some()
+        })
+        .count()
+}
+
+fn too_old(shared: &Shared, segments: &SegmentList, keep_ms: u64) -> Result<usize, LogError> {
+    let now = shared.clock.now();
+    let mut count = 0;
+    for segment in replicated(shared, segments) {
+        let largest = segment.largest_timestamp()?;
+        warn_of_future(shared, largest, now);
+        let age = now.get().saturating_sub(largest.get());
+        if u64::try_from(age).is_ok_and(|age| age > keep_ms) {
+            count += 1;
+        } else {
+            break;
+        }
+    }
+    Ok(count)
+}
+
+/// One record from the future keeps its segment and all later ones for as long.
+fn warn_of_future(shared: &Shared, largest: Timestamp, now: Timestamp) {
+    if largest > now {
+        let timestamp = largest.get();
+        tracing::warn!(log = shared.name, timestamp, "a record from the future keeps segments");
+    }
+}

@@ -1,0 +1,175 @@
+//! A new active segment.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use alluvium_record_format::Offset;
+use alluvium_segment::{
+    ActiveSegment, Birth, FileKind, RollInput, Segment, SegmentConfig, SegmentError,
+    SegmentFileName, Suffix,
+};
+
+use super::append::Incoming;
+use super::{Effects, Log, LogError, SegmentList, Shared, Writer};
+use crate::LogConfig;
+
+impl Log {
+    /// Begins a new segment at the log end, and returns its base offset. An empty active segment
+    /// is begun anew.
+    ///
+    /// Source: `UnifiedLog.roll` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// `Closed`, `Offline`; what making the files yields.
+    pub fn roll(&self) -> Result<Offset, LogError> {
+        self.change(|writer, shared, config, effects| writer.roll(shared, config, None, effects))
+    }
+}
+
+impl Writer {
+    /// Rolls if the append needs it.
+    ///
+    /// Source: `UnifiedLog.maybeRoll` in Kafka.
+    pub(super) fn roll_for(
+        &mut self,
+        shared: &Shared,
+        config: &LogConfig,
+        incoming: &Incoming<'_>,
+        effects: &mut Effects,
+    ) -> Result<(), LogError> {
+        let input = RollInput {
+            append_bytes: u32::try_from(incoming.bytes.len()).unwrap_or(u32::MAX),
+            max_timestamp: incoming.max_timestamp,
+            max_offset: incoming.last_offset,
+            segment_bytes: config.roll_bytes(),
+            max_age_ms: i64::try_from(config.roll_ms()).unwrap_or(i64::MAX),
+            now: incoming.now,
+        };
+        let Some(reason) = self.active_mut().should_roll(&input)? else { return Ok(()) };
+        // Without a first offset (old formats), the last one less the largest distance will do.
+        let farthest = incoming.last_offset.get().saturating_sub(i64::from(i32::MAX));
+        let first = incoming.first_offset.unwrap_or(Offset::new(farthest));
+        let base = self.roll(shared, config, Some(first), effects)?;
+        tracing::debug!(log = shared.name, base = base.get(), ?reason, "rolled a new segment");
+        Ok(())
+    }
+
+    /// Makes a new active segment at `expected` or the log end, whichever is larger.
+    ///
+    /// Nothing is synced here: that is left to a flush in the background, after which the
+    /// recovery point follows. Where the files cannot be made, the log goes on as it was.
+    ///
+    /// Source: `LocalLog.roll`, `UnifiedLog.roll` in Kafka.
+    pub(super) fn roll(
+        &mut self,
+        shared: &Shared,
+        config: &LogConfig,
+        expected: Option<Offset>,
+        effects: &mut Effects,
+    ) -> Result<Offset, LogError> {
+        let base = expected.unwrap_or(Offset::new(0)).max(shared.log_end());
+        let segments = shared.segments.load_full();
+        let active = segments.active();
+        if active.base_offset() == base && active.size_bytes() == 0 {
+            self.begin_anew(shared, config, base, effects)?;
+        } else if base <= active.base_offset() {
+            return Err(LogError::SegmentExists { base });
+        } else {
+            let next = self.new_segment(shared, config, base)?;
+            let mut all = segments.all().to_vec();
+            all.push(Arc::clone(next.segment()));
+            self.seal_active(shared)?;
+            self.active = Some(next);
+            shared.segments.store(Arc::new(SegmentList::new(all)));
+        }
+        self.producers.set_map_end_offset(base);
+        self.producers.take_snapshot(&mut self.snapshots, false)?;
+        self.cap_high_watermark(shared);
+        effects.flush_to(base);
+        Ok(base)
+    }
+
+    /// Replaces an empty active segment by a new one of the same base offset.
+    fn begin_anew(
+        &mut self,
+        shared: &Shared,
+        config: &LogConfig,
+        base: Offset,
+        effects: &mut Effects,
+    ) -> Result<(), LogError> {
+        let segments = shared.segments.load_full();
+        let old = Arc::clone(segments.active());
+        self.active = None;
+        old.rename(Suffix::Deleted)?;
+        let next = self.new_segment(shared, config, base)?;
+        let mut all = segments.all().to_vec();
+        all.pop();
+        all.push(Arc::clone(next.segment()));
+        self.active = Some(next);
+        shared.segments.store(Arc::new(SegmentList::new(all)));
+        effects.delete(config.file_delete_delay_ms(), vec![old], Vec::new());
+        Ok(())
+    }
+
+    /// Makes the files of a new segment; left-over ones of the same name go.
+    pub(super) fn new_segment(
+        &mut self,
+        shared: &Shared,
+        config: &LogConfig,
+        base: Offset,
+    ) -> Result<ActiveSegment, LogError> {
+        let birth = self.birth(shared, config);
+        let settings = segment_config(config);
+        let created = ActiveSegment::create(&shared.dir, base, settings, birth);
+        let left_over = |error: &SegmentError| match error {
+            SegmentError::Io { source, .. } => source.kind() == ErrorKind::AlreadyExists,
+            _ => false,
+        };
+        match created {
+            Err(error) if left_over(&error) => {
+                let name = SegmentFileName::new(base, FileKind::Log);
+                let path = shared.dir.file_path(name);
+                let shown = path.display();
+                tracing::warn!(path = %shown, "a new segment's file is there already: deleted");
+                // A failure shows when the file is made.
+                drop(shared.dir.io().remove(&path));
+                Ok(ActiveSegment::create(&shared.dir, base, settings, birth)?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Ends the active segment. Readers go on with it.
+    fn seal_active(&mut self, shared: &Shared) -> Result<(), LogError> {
+        let Some(active) = self.active.take() else { return Ok(()) };
+        // What is half sealed is mended by recovery alone.
+        active.seal().map(drop).map_err(|source| shared.disk_failed(LogError::Segment { source }))
+    }
+
+    /// Goes on writing to a segment that was sealed.
+    pub(super) fn reopen_active(
+        &mut self,
+        shared: &Shared,
+        config: &LogConfig,
+        segment: Arc<Segment>,
+    ) -> Result<(), LogError> {
+        self.active = None;
+        let birth = self.birth(shared, config);
+        self.active = Some(ActiveSegment::reopen(segment, segment_config(config), birth)?);
+        Ok(())
+    }
+
+    fn birth(&mut self, shared: &Shared, config: &LogConfig) -> Birth {
+        let jitter_ms = config.roll_jitter_ms(self.jitter.next());
+        Birth::at(shared.clock.now()).roll_jitter_ms(i64::try_from(jitter_ms).unwrap_or(0))
+    }
+}
+
+/// What a segment needs of the settings.
+pub(super) fn segment_config(config: &LogConfig) -> SegmentConfig {
+    SegmentConfig::new()
+        .index_interval_bytes(config.index_interval_bytes())
+        .max_index_bytes(config.segment_index_bytes())
+        .preallocate_bytes(config.preallocate().then(|| config.roll_bytes()))
+}

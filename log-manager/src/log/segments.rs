@@ -1,0 +1,65 @@
+//! The segments of a log at one moment.
+
+use std::sync::Arc;
+
+use alluvium_record_format::Offset;
+use alluvium_segment::Segment;
+
+/// The segments of a log by base offset, at least one. Never changed: a new list takes its
+/// place, and readers go on with the one that they hold.
+#[derive(Clone, Debug)]
+pub(crate) struct SegmentList(Vec<Arc<Segment>>);
+
+impl SegmentList {
+    /// A list of segments that are in order; the last one is active.
+    pub(crate) fn new(segments: Vec<Arc<Segment>>) -> Self {
+        debug_assert!(segments.is_sorted_by_key(|segment| segment.base_offset()));
+        assert!(!segments.is_empty(), "a log has at least one segment");
+        Self(segments)
+    }
+
+    /// The active segment.
+    pub(crate) fn active(&self) -> &Arc<Segment> {
+        &self.0[self.0.len() - 1]
+    }
+
+    /// The oldest segment.
+    pub(crate) fn first(&self) -> &Arc<Segment> {
+        &self.0[0]
+    }
+
+    /// All segments.
+    pub(crate) fn all(&self) -> &[Arc<Segment>] {
+        &self.0
+    }
+
+    /// The segments from the one that may hold `offset` on; empty where all begin after it.
+    pub(crate) fn reaching(&self, offset: Offset) -> &[Arc<Segment>] {
+        match self.0.partition_point(|segment| segment.base_offset() <= offset) {
+            0 => &[],
+            after => &self.0[after - 1..],
+        }
+    }
+
+    /// The segments that may hold offsets of `from..to`.
+    ///
+    /// Source: `LogSegments.values` in Kafka.
+    pub(crate) fn values(&self, from: Offset, to: Offset) -> &[Arc<Segment>] {
+        if from >= to {
+            return &[];
+        }
+        let start = self.0.partition_point(|segment| segment.base_offset() <= from);
+        let end = self.0.partition_point(|segment| segment.base_offset() < to);
+        self.0.get(start.saturating_sub(1)..end).unwrap_or_default()
+    }
+
+    /// The base offset after that of the segment at `index`, or `end` behind the last.
+    pub(crate) fn upper_bound(&self, index: usize, end: Offset) -> Offset {
+        self.0.get(index + 1).map_or(end, |next| next.base_offset())
+    }
+
+    /// Bytes of all segments.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.0.iter().map(|segment| u64::from(segment.size_bytes())).sum()
+    }
+}

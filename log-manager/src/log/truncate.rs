@@ -1,0 +1,151 @@
+//! Cuts the end of a log off, or all of it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use alluvium_record_format::Offset;
+
+use super::{Effects, Log, LogError, SegmentList, Shared, Writer};
+use crate::LogConfig;
+
+impl Log {
+    /// Drops the records from `offset` on; returns whether there were any. Whole batches go: a
+    /// batch that holds `offset` goes as a whole, and the log ends at `offset` all the same.
+    ///
+    /// At or above the log end nothing is removed, but leader epochs that begin there are
+    /// forgotten: two elections without records in between leave such.
+    ///
+    /// Source: `UnifiedLog.truncateTo` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// `OffsetOutOfRange` below 0, `Closed`, `Offline`; what changing the files yields.
+    pub fn truncate_to(&self, offset: Offset) -> Result<bool, LogError> {
+        self.change(|writer, shared, config, effects| {
+            let (min, max) = (Offset::new(0), shared.log_end());
+            if offset < min {
+                return Err(LogError::OffsetOutOfRange { offset, min, max });
+            }
+            if offset >= max {
+                writer.cut_epochs(shared, max, effects);
+                return Ok(false);
+            }
+            if offset < shared.segments.load().first().base_offset() {
+                writer.restart_at(shared, config, offset, None, effects)?;
+            } else {
+                writer.cut(shared, config, offset, effects)?;
+            }
+            Ok(true)
+        })
+    }
+
+    /// Drops all records; the log then begins and ends at `offset`. `log_start_offset` may lie
+    /// below.
+    ///
+    /// Source: `UnifiedLog.truncateFullyAndStartAt` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// `OffsetOutOfRange` below 0, `Closed`, `Offline`; what changing the files yields.
+    pub fn truncate_fully_and_start_at(
+        &self,
+        offset: Offset,
+        log_start_offset: Option<Offset>,
+    ) -> Result<(), LogError> {
+        self.change(|writer, shared, config, effects| {
+            let (min, max) = (Offset::new(0), Offset::MAX);
+            if offset < min {
+                return Err(LogError::OffsetOutOfRange { offset, min, max });
+            }
+            writer.restart_at(shared, config, offset, log_start_offset, effects)
+        })
+    }
+
+    /// Changes the log under its lock, then does what may wait and wakes who waits.
+    pub(super) fn change<T>(
+        &self,
+        work: impl FnOnce(&mut Writer, &Arc<Shared>, &LogConfig, &mut Effects) -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        let shared = &self.shared;
+        let config = shared.config.load();
+        let mut effects = Effects::default();
+        let mut writer = shared.writer.lock();
+        shared.check_open()?;
+        let result = work(&mut writer, shared, &config, &mut effects);
+        drop(writer);
+        effects.run(shared);
+        shared.notifier.notify();
+        result
+    }
+}
+
+impl Writer {
+    fn cut_epochs(&mut self, shared: &Shared, offset: Offset, effects: &mut Effects) {
+        if self.epochs.truncate_from_end(offset) {
+            self.publish_epochs(shared);
+            effects.write_epochs();
+        }
+    }
+
+    fn cut(
+        &mut self,
+        shared: &Shared,
+        config: &LogConfig,
+        offset: Offset,
+        effects: &mut Effects,
+    ) -> Result<(), LogError> {
+        tracing::info!(log = shared.name, to = offset.get(), "Truncating log");
+        self.truncation_count += 1;
+        self.located_unstable = None;
+        let segments = shared.segments.load_full();
+        let keep = segments.all().partition_point(|segment| segment.base_offset() <= offset);
+        let (kept, gone) = segments.all().split_at(keep);
+        // Readers must not look for records that are about to go.
+        shared.log_end.store(offset.get(), Ordering::Release);
+        if !gone.is_empty() {
+            shared.segments.store(Arc::new(SegmentList::new(kept.to_vec())));
+            let last = Arc::clone(&kept[keep - 1]);
+            self.reopen_active(shared, config, last)?;
+            self.remove_files(config, gone.to_vec(), effects)?;
+        }
+        let now = shared.clock.now();
+        self.active_mut().truncate_to(offset, now)?;
+        shared.recovery_point.fetch_min(offset.get(), Ordering::AcqRel);
+        self.cut_epochs(shared, offset, effects);
+        shared.log_start.fetch_min(offset.get(), Ordering::AcqRel);
+        self.rebuild_producers(shared, offset)?;
+        self.cap_high_watermark(shared);
+        Ok(())
+    }
+
+    fn restart_at(
+        &mut self,
+        shared: &Shared,
+        config: &LogConfig,
+        offset: Offset,
+        log_start_offset: Option<Offset>,
+        effects: &mut Effects,
+    ) -> Result<(), LogError> {
+        tracing::info!(log = shared.name, at = offset.get(), "Truncating and starting log");
+        self.truncation_count += 1;
+        self.located_unstable = None;
+        let segments = shared.segments.load_full();
+        self.active = None;
+        self.remove_files(config, segments.all().to_vec(), effects)?;
+        let next = self.new_segment(shared, config, offset)?;
+        let list = SegmentList::new(vec![Arc::clone(next.segment())]);
+        self.active = Some(next);
+        shared.log_end.store(offset.get(), Ordering::Release);
+        shared.segments.store(Arc::new(list));
+        shared.recovery_point.fetch_min(offset.get(), Ordering::AcqRel);
+        self.epochs.clear();
+        self.publish_epochs(shared);
+        effects.write_epochs();
+        self.forget_producers(offset)?;
+        let start = log_start_offset.unwrap_or(offset);
+        shared.log_start.store(start.get(), Ordering::Release);
+        self.rebuild_producers(shared, offset)?;
+        self.set_high_watermark(shared, offset);
+        Ok(())
+    }
+}
