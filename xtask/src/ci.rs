@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use crate::fmt::Tool;
 use crate::stage::Stages;
-use crate::{conformance, docs, features, flags, house, layers, lint, oracle, workspace};
+use crate::{conformance, docs, features, flags, house, layers, lint, oracle, replay, workspace};
 
 /// Runs the stages that the flags ask for, all of them, and prints a table.
 ///
@@ -48,5 +48,6 @@ fn build_and_test(stages: &mut Stages) {
     stages.run("test", &repeat, || workspace::run(&mut test));
     stages.run("features", "cargo xtask features", features::run);
     stages.run("conformance", "cargo xtask conformance", || conformance::run(&[]));
+    stages.run("replay", "cargo xtask replay", || replay::run(&[]));
     stages.run("docs", "cargo xtask docs", docs::run);
 }

@@ -46,6 +46,11 @@ xflags::xflags! {
             /// Rounds a bench, at least 501.
             optional --slices count: usize
         }
+        /// Puts a log of ours through what Kafka's own log went through: same results, same files.
+        cmd replay {
+            /// Folders with a `trace.jsonl` and its `final/`; none: the repository's own.
+            repeated dirs: PathBuf
+        }
         /// Compares what we say of disks that Kafka wrote with what Kafka said of them.
         cmd conformance {
             /// Folders with `clean/`, `dump/`, `view/` and so on, or with logs of old formats;

@@ -54,6 +54,22 @@ pub(crate) fn unpacked() -> Result<Vec<PathBuf>> {
     SETS.into_iter().map(unpack).collect()
 }
 
+/// Unpacks the traces and returns their folders, in the form that `replay` takes.
+///
+/// # Errors
+///
+/// When they cannot be unpacked.
+pub(crate) fn traces() -> Result<Vec<PathBuf>> {
+    let dir = workspace::scratch().join("golden-unpacked").join("traces");
+    pack::unpack(&packed("traces"), &dir)?;
+    let mut traces = Vec::new();
+    for entry in fs::read_dir(&dir).with_context(|| format!("cannot list {}", dir.display()))? {
+        traces.push(entry?.path());
+    }
+    traces.sort();
+    Ok(traces)
+}
+
 fn packed(set: &str) -> PathBuf {
     let dir = workspace::root().join("xtask/golden").join(kafka::VERSION);
     dir.join(Path::new(set).with_extension("tar.zst"))

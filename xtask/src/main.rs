@@ -18,6 +18,7 @@ mod kafka;
 mod layers;
 mod lint;
 mod oracle;
+mod replay;
 mod stage;
 mod tally;
 mod workspace;
@@ -46,6 +47,7 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::Golden(_) => golden::run(),
         Cmd::Oracle(oracle) => oracle::run(oracle.seed.unwrap_or(2)),
         Cmd::Bench(bench) => bench::run(&bench),
+        Cmd::Replay(replay) => replay::run(&replay.dirs),
         Cmd::Conformance(conformance) => conformance::run(&conformance.dirs),
     }
 }

@@ -1,0 +1,253 @@
+//! Plays a trace on a log of ours.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use alluvium_log_manager::{
+    Appended, Fetched, FoundOffset, Inline, Isolation, LeaderRequest, Log, LogConfig, ManualClock,
+    OffsetQuery,
+};
+use alluvium_record_format::{Entries, Entry, LeaderEpoch, Offset, Position, Timestamp};
+use alluvium_recovery::ProducerStateConfig;
+use alluvium_segment::DirLock;
+use anyhow::{Context, Result, bail, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::errors::Failure;
+use super::operation::{self, Operation, Origin};
+use super::trace::{Head, Line, State};
+
+/// A log that goes through a trace.
+pub(super) struct Player {
+    /// `None` while it is opened again: no handle of the old one may be left.
+    log: Option<Log>,
+    dir: PathBuf,
+    clock: Arc<ManualClock>,
+    config: LogConfig,
+    producers: ProducerStateConfig,
+    lock: DirLock,
+    recompresses: bool,
+}
+
+impl Player {
+    pub(super) fn open(head: &Head, dir: &Path) -> Result<Self> {
+        std::fs::create_dir(dir).context("cannot make the partition's directory")?;
+        let settings = head.config.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let config = LogConfig::from_properties(settings)?;
+        let expiration_ms = i64::try_from(head.producer_id_expiration_ms)?;
+        let producers = ProducerStateConfig::new()
+            .producer_id_expiration_ms(expiration_ms)
+            .transaction_verification(false);
+        let clock = Arc::new(ManualClock::new(Timestamp::new(head.start_ms)));
+        let lock = DirLock::acquire(dir.parent().context("the directory has no parent")?)?;
+        let log = open(dir, &config, producers, &clock, &lock)?;
+        let recompresses = head.recompresses();
+        let (log, dir) = (Some(log), dir.to_owned());
+        Ok(Self { log, dir, clock, config, producers, lock, recompresses })
+    }
+
+    /// Does what the line says, and compares the result and the state after it.
+    pub(super) fn play(&mut self, line: &Line) -> Result<()> {
+        self.clock.set(Timestamp::new(line.now_ms));
+        let ours = self.perform(&line.operation)?;
+        let result = match (ours, &line.error) {
+            (Ok(ours), None) => self.same_result(&line.operation, &ours, &line.ok),
+            (Err(failure), Some(class)) if failure.is(class) => Ok(()),
+            (Err(failure), Some(class)) => {
+                bail!("ours fails with {failure:?}, Kafka's with {class}: {:?}", line.message)
+            }
+            (Ok(ours), Some(class)) => bail!("ours is {ours}, Kafka's fails with {class}"),
+            (Err(failure), None) => bail!("ours fails with {failure:?}, Kafka's is {}", line.ok),
+        };
+        result.and_then(|()| self.same_state(&line.state))
+    }
+
+    fn perform(&mut self, operation: &Operation) -> Result<Result<Value, Failure>> {
+        let log = self.log()?;
+        Ok(match operation {
+            Operation::Append { origin, leader_epoch, batches } => {
+                let mut bytes = STANDARD.decode(batches).context("the batches are not base64")?;
+                let epoch = LeaderEpoch::new(*leader_epoch);
+                let request = LeaderRequest::new(epoch);
+                let appended = match origin {
+                    Origin::Client => log.append_as_leader(&mut bytes, request),
+                    // The traces' markers are of the first version of the protocol.
+                    Origin::Coordinator => log.append_as_leader(&mut bytes, request.coordinator(1)),
+                    Origin::Replication => log.append_as_follower(&bytes, epoch),
+                };
+                appended.map(|appended| appended_json(&appended)).map_err(Failure::Append)
+            }
+            Operation::Read { offset, max_bytes, isolation, min_one_message } => {
+                let isolation = isolation_of(*isolation);
+                match log.read(Offset::new(*offset), *max_bytes, isolation, *min_one_message) {
+                    Ok(fetched) => Ok(fetched_json(&fetched)?),
+                    Err(error) => Err(Failure::Log(error)),
+                }
+            }
+            Operation::OffsetForTimestamp { timestamp } => {
+                let query = OffsetQuery::from_kafka(*timestamp).context("an unknown time")?;
+                log.offset_for(query).map(found_json).map_err(Failure::Log)
+            }
+            Operation::EndOffsetForEpoch { leader_epoch } => {
+                let end = log.end_offset_for_epoch(LeaderEpoch::new(*leader_epoch));
+                Ok(end.map_or(
+                    Value::Null,
+                    |(epoch, offset)| json!({"offset": offset.get(), "leader_epoch": epoch.get()}),
+                ))
+            }
+            Operation::CloseAndReopenClean => {
+                let closed = log.close().map_err(Failure::Log);
+                if let Ok(closed) = &closed {
+                    ensure!(closed.clean, "the close was not clean");
+                    self.log = None;
+                    let log =
+                        open(&self.dir, &self.config, self.producers, &self.clock, &self.lock)?;
+                    self.log = Some(log);
+                }
+                closed.map(|_| json!(true))
+            }
+            other => perform_simple(log, other),
+        })
+    }
+
+    fn log(&self) -> Result<&Log> {
+        self.log.as_ref().context("the log could not be opened again")
+    }
+
+    fn same_result(&self, operation: &Operation, ours: &Value, theirs: &Value) -> Result<()> {
+        if self.recompresses {
+            match operation {
+                // Sizes follow the compressor, and where segments end follows sizes.
+                Operation::Read { .. } => {
+                    for key in ["offset", "aborted"] {
+                        ensure!(ours[key] == theirs[key], "{key}: {ours}, Kafka's {theirs}");
+                    }
+                    return Ok(());
+                }
+                Operation::DeleteOldSegments => return Ok(()),
+                _ => {}
+            }
+        }
+        ensure!(ours == theirs, "ours is {ours}, Kafka's {theirs}");
+        Ok(())
+    }
+
+    fn same_state(&self, theirs: &State) -> Result<()> {
+        let segments = if self.recompresses {
+            theirs.segments.clone()
+        } else {
+            let of = |(base, bytes): (Offset, u32)| (base.get(), u64::from(bytes));
+            self.log()?.segments().into_iter().map(of).collect()
+        };
+        let log = self.log()?;
+        let ours = State {
+            log_start_offset: log.log_start_offset().get(),
+            log_end_offset: log.log_end_offset().get(),
+            high_watermark: log.high_watermark().get(),
+            last_stable_offset: log.last_stable_offset().get(),
+            segments,
+        };
+        ensure!(ours == *theirs, "the state is {ours:?}, Kafka's {theirs:?}");
+        Ok(())
+    }
+}
+
+fn open(
+    dir: &Path,
+    config: &LogConfig,
+    producers: ProducerStateConfig,
+    clock: &Arc<ManualClock>,
+    lock: &DirLock,
+) -> Result<Log> {
+    let options = Log::options()
+        .config(config.clone())
+        .clean(true)
+        .producers(producers)
+        .clock(Arc::<ManualClock>::clone(clock))
+        .background(Arc::new(Inline::default()))
+        .lock(lock.clone());
+    options.open(dir).context("cannot open the log")
+}
+
+fn perform_simple(log: &Log, operation: &Operation) -> Result<Value, Failure> {
+    let result = match operation {
+        Operation::UpdateHighWatermark { offset } => {
+            log.update_high_watermark(Offset::new(*offset)).map(|set| json!(set.get()))
+        }
+        Operation::Roll => log.roll().map(|base| json!(base.get())),
+        Operation::Flush => log.flush(false).map(|()| json!(true)),
+        Operation::TruncateTo { offset } => {
+            log.truncate_to(Offset::new(*offset)).map(|truncated| json!(truncated))
+        }
+        Operation::IncrementLogStartOffset { offset } => {
+            log.increment_log_start_offset(Offset::new(*offset)).map(|moved| json!(moved))
+        }
+        Operation::DeleteOldSegments => log.delete_old_segments().map(|count| json!(count)),
+        _ => log.close().map(|_| json!(true)),
+    };
+    result.map_err(Failure::Log)
+}
+
+const fn isolation_of(isolation: operation::Isolation) -> Isolation {
+    match isolation {
+        operation::Isolation::LogEnd => Isolation::LogEnd,
+        operation::Isolation::HighWatermark => Isolation::HighWatermark,
+        operation::Isolation::TxnCommitted => Isolation::TxnCommitted,
+    }
+}
+
+fn appended_json(appended: &Appended) -> Value {
+    let offset = |offset: Option<Offset>| offset.map_or(-1, Offset::get);
+    let time = |time: Option<Timestamp>| time.map_or(-1, Timestamp::get);
+    json!({
+        "first_offset": offset(appended.first_offset),
+        "last_offset": offset(appended.last_offset),
+        "max_timestamp": time(appended.max_timestamp),
+        "log_append_time": time(appended.log_append_time),
+    })
+}
+
+fn fetched_json(fetched: &Fetched) -> Result<Value> {
+    let place = fetched.position.place.context("a read without a place")?;
+    let mut bytes = Vec::new();
+    if let Some(slice) = &fetched.slice {
+        slice.read_to(&mut bytes).context("cannot read the slice")?;
+    }
+    let (mut count, mut first, mut last) = (0, -1, -1);
+    for entry in Entries::new(&bytes, Position::new(0)) {
+        // The slice may end inside a batch.
+        let Ok(Entry::Batch(batch)) = entry else { break };
+        if count == 0 {
+            first = batch.header().base_offset().get();
+        }
+        last = batch.header().last_offset().get();
+        count += 1;
+    }
+    let aborted = fetched.aborted.as_ref().map(|aborted| {
+        let pairs = aborted.iter().map(|txn| (txn.producer_id.get(), txn.first_offset.get()));
+        pairs.collect::<Vec<_>>()
+    });
+    Ok(json!({
+        "offset": fetched.position.offset.get(),
+        "segment": place.segment_base.get(),
+        "position": place.position.get(),
+        "bytes": bytes.len(),
+        "first_entry_incomplete": fetched.first_entry_incomplete,
+        "complete_batches": count,
+        "first_batch_base": first,
+        "last_batch_last_offset": last,
+        "aborted": aborted,
+    }))
+}
+
+fn found_json(found: Option<FoundOffset>) -> Value {
+    found.map_or(Value::Null, |found| {
+        json!({
+            "offset": found.offset.get(),
+            "timestamp": found.timestamp.map_or(-1, Timestamp::get),
+            "leader_epoch": found.leader_epoch.map_or(-1, LeaderEpoch::get),
+        })
+    })
+}
