@@ -51,6 +51,8 @@ impl Slice for Ours<'_> {
     /// Outside the measured time: offsets that go on, and a new segment when one is full.
     fn prepare(&mut self) -> Result<()> {
         if self.active.is_none() || self.slices == SLICES_A_FILE {
+            // The old one is let go first: a partition has one object over it at a time.
+            self.active = None;
             self.active = Some(self.dir.segment("ours-0", SegmentConfig::new())?);
             (self.slices, self.next) = (0, 0);
         }
