@@ -161,6 +161,9 @@ impl Decompressor {
                 Codec::None => Window::stored(payload),
                 codec => {
                     let decoder = Decoder::open(&mut self.contexts, codec, payload, Rules::Current);
+                    if self.window.capacity() > KEPT_BYTES {
+                        self.window = Vec::new();
+                    }
                     Window::inflated(&mut self.window, decoder.map_err(|kind| kind.at(at))?)
                 }
             },
@@ -224,6 +227,10 @@ pub(crate) fn codec_of(batch: &Batch<'_>) -> Result<Codec, Corruption> {
 /// Byte of the attributes in a batch.
 const ATTRIBUTES_AT: usize = 21;
 
+/// What a decompressor keeps of a state or a buffer from one payload to the next: a rare large
+/// one gives its memory back.
+const KEPT_BYTES: usize = 8 << 20;
+
 /// The state of the codecs, made at first use.
 #[derive(Default)]
 pub(crate) struct Contexts {
@@ -249,10 +256,12 @@ impl Contexts {
 
     #[cfg(feature = "zstd")]
     pub(crate) fn zstd(&mut self) -> Result<&mut zstd::Context, Fault> {
-        if self.zstd.is_none() {
-            self.zstd = Some(zstd::Context::new()?);
-        }
-        self.zstd.as_mut().ok_or(Fault::Broken)
+        let kept = self.zstd.take().filter(|context| context.size_bytes() <= KEPT_BYTES);
+        let context = match kept {
+            Some(context) => context,
+            None => zstd::Context::new()?,
+        };
+        Ok(self.zstd.insert(context))
     }
 
     fn inflate(

@@ -19,6 +19,11 @@ impl Context {
         DCtx::try_create().map(Self).ok_or(Fault::Broken)
     }
 
+    /// Bytes that the state takes, its window included.
+    pub(super) fn size_bytes(&self) -> usize {
+        self.0.sizeof()
+    }
+
     /// Decompresses all frames of `input` into `out` in one go: without a window of its own, and
     /// without the copy from there.
     ///

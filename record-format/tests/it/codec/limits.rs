@@ -2,7 +2,7 @@
 
 use alluvium_record_format::{Codec, CorruptKind, Corruption, Decompressor};
 
-use super::heap::peak_of;
+use super::heap::{left_of, peak_of};
 use super::packed::{CODECS, batch, pack, parse, record};
 
 const MIB: usize = 1 << 20;
@@ -146,5 +146,25 @@ fn a_record_that_claims_two_gibibytes_allocates_what_is_there() {
         });
         assert!(matches!(error.kind(), CorruptKind::RecordLength { have: 4, .. }), "{codec}");
         assert!(peak <= window(codec) + MIB, "{codec} took {peak} bytes");
+    }
+}
+
+#[test]
+fn a_decompressor_gives_the_memory_of_a_large_record_back() {
+    let large = record(&vec![3; 40 * MIB]);
+    for codec in CODECS {
+        let large = batch(codec, 1, &pack(codec, &large));
+        let small = batch(codec, 1, &pack(codec, &record(b"small")));
+        let mut decompressor = Decompressor::new();
+        let mut read = |bytes: &[u8]| {
+            let mut records = decompressor.records(&parse(bytes), usize::MAX).unwrap();
+            records.next_record().unwrap().unwrap();
+        };
+        read(&small);
+        let (left, ()) = left_of(|| {
+            read(&large);
+            read(&small);
+        });
+        assert!(left <= isize::try_from(MIB).unwrap(), "{codec} keeps {left} bytes");
     }
 }
