@@ -181,7 +181,7 @@ impl ActiveSegment {
             return Err(SegmentError::Busy { path: segment.path(FileKind::Log) });
         }
         segment.set_config(config);
-        segment.close_indexes();
+        segment.drop_index_copies();
         Ok(Self {
             segment,
             config,
@@ -205,16 +205,16 @@ impl ActiveSegment {
     /// `Io`, `Index`. The segment is then as a crash would leave it.
     pub fn seal(mut self) -> Result<Arc<Segment>, SegmentError> {
         let indexes = self.indexes()?;
-        if let (Some(time), Some(entry)) = (indexes.time.owned(), self.rule.max_timestamp()) {
+        if let (Some(time), Some(entry)) = (indexes.time.mapped(), self.rule.max_timestamp()) {
             match time.append_final(entry) {
                 Err(error) if error.refusal().is_some() => self.indexes_lag = true,
                 other => drop(other.map_err(SegmentError::index)?),
             }
         }
-        if let Some(offset) = indexes.offset.owned() {
+        if let Some(offset) = indexes.offset.mapped() {
             offset.trim_to_valid_size().map_err(SegmentError::index)?;
         }
-        if let Some(time) = indexes.time.owned() {
+        if let Some(time) = indexes.time.mapped() {
             time.trim_to_valid_size().map_err(SegmentError::index)?;
         }
         drop(indexes);
@@ -255,10 +255,10 @@ impl ActiveSegment {
         }
         let (offset, time) = self.segment.pin_indexes()?;
         let max_bytes = self.config.max_index_bytes;
-        if let Some(index) = offset.owned() {
+        if let Some(index) = offset.mapped() {
             has_room(index.resize(max_bytes))?;
         }
-        if let Some(index) = time.owned() {
+        if let Some(index) = time.mapped() {
             has_room(index.resize(max_bytes))?;
         }
         Ok(self.indexes.insert(Indexes { offset, time }).clone())

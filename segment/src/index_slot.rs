@@ -76,14 +76,13 @@ impl<T: Send + Sync + 'static> IndexSlot<T> {
         self.gate.lock()
     }
 
-    /// Closes the index and waits for the look-ups that are still in it: afterwards no object
-    /// over the file exists. While held, none can be opened.
-    pub(crate) fn close_held(&self, gate: &mut Weak<T>) {
-        self.value.store(None);
-        while gate.strong_count() > 0 {
-            std::thread::yield_now();
+    /// Lets go of the index if `stale` says so. Look-ups that are in it end with what they have.
+    pub(crate) fn drop_if(&self, stale: impl Fn(&T) -> bool) {
+        let mut gate = self.gate.lock();
+        if gate.upgrade().is_some_and(|value| stale(&value)) {
+            self.value.store(None);
+            *gate = Weak::new();
         }
-        *gate = Weak::new();
     }
 
     /// Puts in an object that was opened while the slot was held.

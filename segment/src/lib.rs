@@ -27,6 +27,6 @@ pub use names::{FileKind, PartitionDirName, PartitionDirState, SegmentFileName, 
 pub use partition_dir::PartitionDir;
 pub use pool::FilePool;
 pub use recover::{Scan, ScanStop};
-pub use segment::{FoundRecord, Segment, Tail};
+pub use segment::{FoundRecord, OffsetIndexView, Segment, Tail, TimeIndexView};
 pub use slice::SegmentSlice;
 pub use walk::BatchWalker;

@@ -7,6 +7,7 @@ mod read;
 mod rebuild;
 mod tail;
 mod time;
+mod views;
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ use crate::walk::{BatchWalker, file_size};
 pub(crate) use indexes::{OffsetHints, TimeHints};
 pub use tail::Tail;
 pub use time::FoundRecord;
+pub use views::{OffsetIndexView, TimeIndexView};
 
 /// One segment of a log: batches in a `.log` file, found through its indexes.
 ///
@@ -206,10 +208,10 @@ impl Segment {
 
     /// Tells the open indexes where they are now.
     pub(crate) fn dir_renamed(&self) {
-        if let Some(index) = self.offset_index.opened().as_ref().and_then(|open| open.owned()) {
+        if let Some(index) = self.offset_index.opened().as_ref().and_then(|open| open.ours()) {
             index.set_path(self.path(FileKind::OffsetIndex));
         }
-        if let Some(index) = self.time_index.opened().as_ref().and_then(|open| open.owned()) {
+        if let Some(index) = self.time_index.opened().as_ref().and_then(|open| open.ours()) {
             index.set_path(self.path(FileKind::TimeIndex));
         }
         if let Some(index) = self.transaction_index.opened() {

@@ -123,10 +123,10 @@ impl ActiveSegment {
     fn reserve(&mut self) -> Result<Indexes, SegmentError> {
         let indexes = self.indexes()?;
         let entries = self.due.len();
-        if let Some(index) = indexes.offset.owned() {
+        if let Some(index) = indexes.offset.mapped() {
             index.reserve(entries).map_err(SegmentError::index)?;
         }
-        if let Some(index) = indexes.time.owned() {
+        if let Some(index) = indexes.time.mapped() {
             index.reserve(entries).map_err(SegmentError::index)?;
         }
         Ok(indexes)
@@ -162,8 +162,8 @@ impl ActiveSegment {
 
     /// Adds the collected entries. A full index goes without: it is a hint.
     fn add_entries(&mut self, indexes: &Indexes) {
-        let added = indexes.offset.owned().is_none_or(|index| self.add_offsets(index))
-            & indexes.time.owned().is_none_or(|index| self.add_times(index));
+        let added = indexes.offset.mapped().is_none_or(|index| self.add_offsets(index))
+            & indexes.time.mapped().is_none_or(|index| self.add_times(index));
         self.indexes_lag |= !added;
         self.segment.mark_indexes_unsynced();
     }

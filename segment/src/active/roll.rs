@@ -59,10 +59,10 @@ impl ActiveSegment {
                 return Ok(Some(RollReason::Time));
             }
             let indexes = self.indexes()?;
-            if indexes.offset.owned().is_some_and(OffsetIndexFile::is_full) {
+            if indexes.offset.mapped().is_some_and(OffsetIndexFile::is_full) {
                 return Ok(Some(RollReason::OffsetIndexFull));
             }
-            if indexes.time.owned().is_some_and(TimeIndexFile::is_full) {
+            if indexes.time.mapped().is_some_and(TimeIndexFile::is_full) {
                 return Ok(Some(RollReason::TimeIndexFull));
             }
         }

@@ -45,11 +45,11 @@ impl ActiveSegment {
         // size, then the bytes.
         let _truncation = self.segment.begin_truncation();
         let max_bytes = self.config.max_index_bytes;
-        if let Some(index) = indexes.offset.owned() {
+        if let Some(index) = indexes.offset.mapped() {
             index.truncate_to(offset).map_err(SegmentError::index)?;
             has_room(index.resize(max_bytes))?;
         }
-        if let Some(index) = indexes.time.owned() {
+        if let Some(index) = indexes.time.mapped() {
             index.truncate_to(offset).map_err(SegmentError::index)?;
             has_room(index.resize(max_bytes))?;
         }

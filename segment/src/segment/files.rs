@@ -79,7 +79,7 @@ impl Segment {
                 let gate = self.offset_index.hold();
                 let path = self.rename_held(kind, suffix)?;
                 let opened = gate.upgrade();
-                if let Some(index) = opened.as_ref().and_then(|hints| hints.owned()) {
+                if let Some(index) = opened.as_ref().and_then(|hints| hints.ours()) {
                     index.set_path(path);
                 }
                 Ok(())
@@ -88,7 +88,7 @@ impl Segment {
                 let gate = self.time_index.hold();
                 let path = self.rename_held(kind, suffix)?;
                 let opened = gate.upgrade();
-                if let Some(index) = opened.as_ref().and_then(|hints| hints.owned()) {
+                if let Some(index) = opened.as_ref().and_then(|hints| hints.ours()) {
                     index.set_path(path);
                 }
                 Ok(())

@@ -18,26 +18,48 @@ use crate::headers::BatchAt;
 use crate::names::FileKind;
 use crate::walk::to_usize;
 
-/// The offset index: one that the segment owns, or a copy of one that somebody else does.
+/// An index, and what may be done with it.
 #[derive(Debug)]
-pub(crate) enum OffsetHints {
-    Owned(OffsetIndexFile),
-    Copied { base: Offset, bytes: Vec<u8> },
+pub(crate) enum Hints<I> {
+    /// Mapped, of a segment of ours: can be written to.
+    Mapped(I),
+    /// A copy in memory of a small one of ours that is sealed: only for reading.
+    Sealed(I),
+    /// A copy in memory of one in a directory that is not ours.
+    Foreign { base: Offset, bytes: Vec<u8> },
 }
 
-/// The time index, as [`OffsetHints`].
-#[derive(Debug)]
-pub(crate) enum TimeHints {
-    Owned(TimeIndexFile),
-    Copied { base: Offset, bytes: Vec<u8> },
+pub(crate) type OffsetHints = Hints<OffsetIndexFile>;
+pub(crate) type TimeHints = Hints<TimeIndexFile>;
+
+impl<I> Hints<I> {
+    /// The index, to write to.
+    pub(crate) const fn mapped(&self) -> Option<&I> {
+        match self {
+            Self::Mapped(index) => Some(index),
+            Self::Sealed(_) | Self::Foreign { .. } => None,
+        }
+    }
+
+    /// The index, if it is ours.
+    pub(crate) const fn ours(&self) -> Option<&I> {
+        match self {
+            Self::Mapped(index) | Self::Sealed(index) => Some(index),
+            Self::Foreign { .. } => None,
+        }
+    }
+
+    const fn is_sealed_copy(&self) -> bool {
+        matches!(self, Self::Sealed(_))
+    }
 }
 
 impl OffsetHints {
     /// The entry at or below `target`, and the one above it.
     pub(crate) fn lookup_pair(&self, target: Offset) -> (Option<OffsetEntry>, Option<OffsetEntry>) {
         match self {
-            Self::Owned(index) => index.lookup_pair(target),
-            Self::Copied { base, bytes } => OffsetIndex::new(*base, bytes).lookup_pair(target),
+            Self::Mapped(index) | Self::Sealed(index) => index.lookup_pair(target),
+            Self::Foreign { base, bytes } => OffsetIndex::new(*base, bytes).lookup_pair(target),
         }
     }
 
@@ -53,32 +75,33 @@ impl OffsetHints {
 
     pub(crate) fn last_entry(&self) -> Option<OffsetEntry> {
         match self {
-            Self::Owned(index) => index.last_entry(),
-            Self::Copied { base, bytes } => OffsetIndex::new(*base, bytes).last_entry(),
+            Self::Mapped(index) | Self::Sealed(index) => index.last_entry(),
+            Self::Foreign { base, bytes } => OffsetIndex::new(*base, bytes).last_entry(),
         }
     }
 
-    fn upper_bound_offset(&self, position: Position, size_bytes: u32) -> Option<Offset> {
+    pub(crate) fn upper_bound_offset(&self, position: Position, size_bytes: u32) -> Option<Offset> {
         match self {
-            Self::Owned(index) => index.upper_bound_offset(position, size_bytes),
-            Self::Copied { base, bytes } => {
+            Self::Mapped(index) | Self::Sealed(index) => {
+                index.upper_bound_offset(position, size_bytes)
+            }
+            Self::Foreign { base, bytes } => {
                 OffsetIndex::new(*base, bytes).upper_bound_offset(position, size_bytes)
             }
         }
     }
 
-    /// All entries, in order.
-    pub(crate) fn entry(&self, index: usize) -> Option<OffsetEntry> {
+    pub(crate) fn entry(&self, slot: usize) -> Option<OffsetEntry> {
         match self {
-            Self::Owned(file) => file.entry(index),
-            Self::Copied { base, bytes } => OffsetIndex::new(*base, bytes).entry(index),
+            Self::Mapped(index) | Self::Sealed(index) => index.entry(slot),
+            Self::Foreign { base, bytes } => OffsetIndex::new(*base, bytes).entry(slot),
         }
     }
 
-    pub(crate) const fn owned(&self) -> Option<&OffsetIndexFile> {
+    pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Owned(index) => Some(index),
-            Self::Copied { .. } => None,
+            Self::Mapped(index) | Self::Sealed(index) => index.len(),
+            Self::Foreign { base, bytes } => OffsetIndex::new(*base, bytes).len(),
         }
     }
 }
@@ -86,22 +109,29 @@ impl OffsetHints {
 impl TimeHints {
     pub(crate) fn lookup(&self, target: Timestamp) -> Option<TimeEntry> {
         match self {
-            Self::Owned(index) => index.lookup(target),
-            Self::Copied { base, bytes } => TimeIndex::new(*base, bytes).lookup(target),
+            Self::Mapped(index) | Self::Sealed(index) => index.lookup(target),
+            Self::Foreign { base, bytes } => TimeIndex::new(*base, bytes).lookup(target),
         }
     }
 
     pub(crate) fn last_entry(&self) -> Option<TimeEntry> {
         match self {
-            Self::Owned(index) => index.last_entry(),
-            Self::Copied { base, bytes } => TimeIndex::new(*base, bytes).last_entry(),
+            Self::Mapped(index) | Self::Sealed(index) => index.last_entry(),
+            Self::Foreign { base, bytes } => TimeIndex::new(*base, bytes).last_entry(),
         }
     }
 
-    pub(crate) const fn owned(&self) -> Option<&TimeIndexFile> {
+    pub(crate) fn entry(&self, slot: usize) -> Option<TimeEntry> {
         match self {
-            Self::Owned(index) => Some(index),
-            Self::Copied { .. } => None,
+            Self::Mapped(index) | Self::Sealed(index) => index.entry(slot),
+            Self::Foreign { base, bytes } => TimeIndex::new(*base, bytes).entry(slot),
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Mapped(index) | Self::Sealed(index) => index.len(),
+            Self::Foreign { base, bytes } => TimeIndex::new(*base, bytes).len(),
         }
     }
 }
@@ -200,7 +230,6 @@ impl Segment {
         self.dir.lock()?;
         let _alone = self.maintenance.lock();
         let mut gate = self.transaction_index.hold();
-        self.transaction_index.close_held(&mut gate);
         let path = self.path(FileKind::TransactionIndex);
         let index = TransactionIndexFile::open_reset(&path, self.base);
         let index = index.map_err(SegmentError::index)?;
@@ -235,10 +264,10 @@ impl Segment {
         self.time_index.unpin(self.dir.pool());
     }
 
-    /// Closes both indexes, to be opened in another way.
-    pub(crate) fn close_indexes(&self) {
-        self.offset_index.close_held(&mut self.offset_index.hold());
-        self.time_index.close_held(&mut self.time_index.hold());
+    /// Lets go of indexes that were opened only to read.
+    pub(crate) fn drop_index_copies(&self) {
+        self.offset_index.drop_if(Hints::is_sealed_copy);
+        self.time_index.drop_if(Hints::is_sealed_copy);
     }
 
     pub(crate) fn mark_indexes_unsynced(&self) {
@@ -292,50 +321,52 @@ impl Segment {
         let dir = self.dir.pin();
         let path = dir.join(self.name(FileKind::OffsetIndex).to_string());
         if let Some(permit) = self.dir.permit() {
+            if !self.is_active() && is_small(&path) {
+                let index = OffsetIndexFile::open_sealed(&path, self.base, permit);
+                return index.map(Hints::Sealed).map_err(SegmentError::index);
+            }
             let max_bytes = self.config().max_index_bytes;
-            let index = if self.is_active() {
-                self.opening(OffsetIndexFile::open(&path, self.base, max_bytes, permit), || {
-                    OffsetIndexFile::create(&path, self.base, max_bytes, permit)
-                })
-            } else {
-                OffsetIndexFile::open_sealed(&path, self.base, permit)
-            };
-            return index.map(OffsetHints::Owned).map_err(SegmentError::index);
+            let opened = OffsetIndexFile::open(&path, self.base, max_bytes, permit);
+            let index = self
+                .or_create(opened, || OffsetIndexFile::create(&path, self.base, max_bytes, permit));
+            return index.map(Hints::Mapped).map_err(SegmentError::index);
         }
         let mut bytes = self.copy_index(&path, OffsetIndex::ENTRY_LEN)?;
         let kept = OffsetIndex::new(self.base, &bytes).without_padding().len();
         bytes.truncate(kept * OffsetIndex::ENTRY_LEN);
-        Ok(OffsetHints::Copied { base: self.base, bytes })
+        Ok(Hints::Foreign { base: self.base, bytes })
     }
 
     fn open_time_index(&self) -> Result<TimeHints, SegmentError> {
         let dir = self.dir.pin();
         let path = dir.join(self.name(FileKind::TimeIndex).to_string());
         if let Some(permit) = self.dir.permit() {
+            if !self.is_active() && is_small(&path) {
+                let index = TimeIndexFile::open_sealed(&path, self.base, permit);
+                return index.map(Hints::Sealed).map_err(SegmentError::index);
+            }
             let max_bytes = self.config().max_index_bytes;
-            let index = if self.is_active() {
-                self.opening(TimeIndexFile::open(&path, self.base, max_bytes, permit), || {
-                    TimeIndexFile::create(&path, self.base, max_bytes, permit)
-                })
-            } else {
-                TimeIndexFile::open_sealed(&path, self.base, permit)
-            };
-            return index.map(TimeHints::Owned).map_err(SegmentError::index);
+            let opened = TimeIndexFile::open(&path, self.base, max_bytes, permit);
+            let index = self
+                .or_create(opened, || TimeIndexFile::create(&path, self.base, max_bytes, permit));
+            return index.map(Hints::Mapped).map_err(SegmentError::index);
         }
         let mut bytes = self.copy_index(&path, TimeIndex::ENTRY_LEN)?;
         let kept = TimeIndex::new(self.base, &bytes).without_padding().len();
         bytes.truncate(kept * TimeIndex::ENTRY_LEN);
-        Ok(TimeHints::Copied { base: self.base, bytes })
+        Ok(Hints::Foreign { base: self.base, bytes })
     }
 
     /// Makes the index of an active segment where there is none.
-    fn opening<T>(
+    fn or_create<T>(
         &self,
         opened: Result<T, IndexError>,
         create: impl FnOnce() -> Result<T, IndexError>,
     ) -> Result<T, IndexError> {
         match opened {
-            Err(IndexError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Err(IndexError::Io { source, .. })
+                if self.is_active() && source.kind() == io::ErrorKind::NotFound =>
+            {
                 self.dir.names_changed();
                 create()
             }
@@ -382,10 +413,18 @@ impl Segment {
     }
 }
 
+/// Whether an index is small enough to be read into memory instead of being mapped.
+fn is_small(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.len() <= SMALL_INDEX_BYTES)
+}
+
 fn is_missing(error: &SegmentError) -> bool {
     let SegmentError::Index { source: IndexError::Io { source, .. } } = error else { return false };
     source.kind() == io::ErrorKind::NotFound
 }
+
+/// A page: what sparse-index reads into memory.
+const SMALL_INDEX_BYTES: u64 = 4096;
 
 /// The smallest entry of a log: a message of magic 0.
 const MIN_ENTRY_BYTES: usize = 26;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use alluvium_record_format::{CorruptClass, Corruption, Offset};
-use alluvium_sparse_index::{BatchInfo, BuiltIndexes, IndexBuilder};
+use alluvium_sparse_index::{BatchInfo, BuiltIndexes, IndexBuilder, OffsetIndex, TimeIndex};
 
 use super::{Largest, Segment};
 use crate::error::{IoOp, SegmentError};
@@ -42,20 +42,52 @@ impl Segment {
         if self.dir.is_read_only() { Ok(false) } else { self.rebuild_indexes() }
     }
 
-    /// Puts these bytes in the place of both indexes. The caller holds `maintenance` or is the
-    /// one writer.
+    /// Puts these bytes in the place of both indexes. The caller holds `maintenance`, and the
+    /// segment has no writer.
     pub(crate) fn replace_indexes(&self, built: &BuiltIndexes) -> Result<(), SegmentError> {
-        let mut offset_gate = self.offset_index.hold();
-        let mut time_gate = self.time_index.hold();
-        self.offset_index.close_held(&mut offset_gate);
-        self.time_index.close_held(&mut time_gate);
-        self.offset_index.mark_unsynced();
-        self.time_index.mark_unsynced();
+        self.mark_indexes_unsynced();
         self.index_style.store(0, Ordering::Release);
-        self.write_index(FileKind::OffsetIndex, &built.offset_index)?;
-        self.write_index(FileKind::TimeIndex, &built.time_index)?;
+        self.replace_offset_index(&built.offset_index)?;
+        self.replace_time_index(&built.time_index)?;
         *self.largest.lock() = Largest::Unknown;
         Ok(())
+    }
+
+    /// A mapped index is changed through its one object: its readers see fewer entries for a
+    /// while. A copy is let go, and the file written as any other.
+    fn replace_offset_index(&self, bytes: &[u8]) -> Result<(), SegmentError> {
+        self.offset_index.drop_if(|hints| hints.mapped().is_none());
+        let gate = self.offset_index.hold();
+        let open = gate.upgrade();
+        let Some(index) = open.as_ref().and_then(|hints| hints.mapped()) else {
+            return self.write_index(FileKind::OffsetIndex, bytes);
+        };
+        index.set_path(self.path(FileKind::OffsetIndex));
+        let rewrite = || {
+            index.truncate()?;
+            index.resize(file_len(bytes))?;
+            OffsetIndex::new(self.base, bytes).iter().try_for_each(|entry| index.append(entry))?;
+            index.trim_to_valid_size()
+        };
+        rewrite().map(drop).map_err(SegmentError::index)
+    }
+
+    fn replace_time_index(&self, bytes: &[u8]) -> Result<(), SegmentError> {
+        self.time_index.drop_if(|hints| hints.mapped().is_none());
+        let gate = self.time_index.hold();
+        let open = gate.upgrade();
+        let Some(index) = open.as_ref().and_then(|hints| hints.mapped()) else {
+            return self.write_index(FileKind::TimeIndex, bytes);
+        };
+        index.set_path(self.path(FileKind::TimeIndex));
+        let append = |entry| index.append_final(entry).map(drop);
+        let rewrite = || {
+            index.truncate()?;
+            index.resize(file_len(bytes))?;
+            TimeIndex::new(self.base, bytes).iter().try_for_each(append)?;
+            index.trim_to_valid_size()
+        };
+        rewrite().map(drop).map_err(SegmentError::index)
     }
 
     fn write_index(&self, kind: FileKind, bytes: &[u8]) -> Result<(), SegmentError> {
@@ -74,9 +106,8 @@ impl Segment {
             }
             other => other.map_err(fail(IoOp::Open))?,
         };
-        let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         io.write_all(&file, named, bytes, 0).map_err(fail(IoOp::Write))?;
-        io.set_len(&file, named, len).map_err(fail(IoOp::SetLen))
+        io.set_len(&file, named, file_len(bytes).into()).map_err(fail(IoOp::SetLen))
     }
 
     /// Steps over all batch headers until `take` returns false or the log ends or is damaged.
@@ -127,6 +158,11 @@ impl Segment {
         let whole = damage.is_none_or(|damage| damage.class() == CorruptClass::Incomplete);
         Ok(sound && whole && open.is_none() && next.is_none())
     }
+}
+
+/// The length of an index file with these bytes.
+fn file_len(bytes: &[u8]) -> u32 {
+    u32::try_from(bytes.len()).unwrap_or(u32::MAX)
 }
 
 /// What the index rule needs to know of a batch.
