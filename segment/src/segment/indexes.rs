@@ -63,16 +63,6 @@ impl OffsetHints {
         }
     }
 
-    /// The entry at or below `target`.
-    fn lookup(&self, target: Offset) -> Option<OffsetEntry> {
-        let found = match self {
-            Self::Owned(index) => index.lookup(target),
-            Self::Copied { base, bytes } => OffsetIndex::new(*base, bytes).lookup(target),
-        };
-        // Below the first entry, the index answers with its base at byte 0: no entry.
-        (found.position.get() > 0).then_some(found)
-    }
-
     pub(crate) fn last_entry(&self) -> Option<OffsetEntry> {
         match self {
             Self::Mapped(index) | Self::Sealed(index) => index.last_entry(),
@@ -173,7 +163,7 @@ impl Segment {
     /// `Index` if the index cannot be opened.
     pub fn index_entry(&self, target: Offset) -> Result<Option<OffsetEntry>, SegmentError> {
         let hints = self.offset_hints()?;
-        Ok(hints.as_ref().and_then(|hints| hints.lookup(target)))
+        Ok(hints.as_ref().and_then(|hints| hints.lookup_pair(target).0))
     }
 
     /// The aborted transactions whose marker lies in this segment and that touch

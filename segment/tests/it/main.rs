@@ -1,4 +1,7 @@
 //! One binary for all integration tests of the crate.
 
 mod append;
+mod hints;
+mod reads;
+mod recovery;
 mod support;
