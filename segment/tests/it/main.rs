@@ -3,8 +3,12 @@
 mod append;
 mod faults;
 mod hints;
+mod lock;
+mod prop_model;
 mod reads;
 mod recovery;
+mod replace;
 mod roll;
 mod support;
+mod times;
 mod truncate;

@@ -1,0 +1,248 @@
+//! Segments that take the place of others, and crashes at every step on the way.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::Arc;
+
+use alluvium_record_format::{Offset, Timestamp};
+use alluvium_segment::replace::{FileStep, Replacement, plan_leftovers, split_overflowed};
+use alluvium_segment::{ActiveSegment, FileKind, Segment, SegmentError, SegmentFileName, Suffix};
+
+use crate::support::{Fixture, batch, birth, every_batch, moved, one, ranges, three};
+
+/// What a loader does with a directory before it opens segments, and what it then finds.
+fn load(fixture: &Fixture) -> Vec<(i64, Vec<(i64, i64)>)> {
+    let names: Vec<_> =
+        fixture.names().iter().filter_map(|name| SegmentFileName::parse(name)).collect();
+    let swap_end = |base| {
+        Segment::open_suffixed(&fixture.dir, base, Suffix::Swap, every_batch())?.next_offset()
+    };
+    for step in plan_leftovers::<SegmentError>(&names, swap_end).unwrap() {
+        step.run(&fixture.dir).unwrap();
+    }
+    let bases: BTreeSet<_> = fixture
+        .names()
+        .iter()
+        .filter_map(|name| SegmentFileName::parse(name))
+        .filter(|name| name.kind == FileKind::Log && name.suffix == Suffix::None)
+        .map(|name| name.offset.get())
+        .collect();
+    bases.into_iter().map(|base| (base, ranges(&fixture.open(base)))).collect()
+}
+
+/// Three segments of one batch each.
+fn three_segments() -> (Fixture, Vec<Arc<Segment>>) {
+    let fixture = Fixture::new();
+    let mut old = Vec::new();
+    for (base, batch) in (0..).step_by(3).zip(three().chunks(118)) {
+        let mut active = fixture.create(base, every_batch());
+        active.append(batch).unwrap();
+        old.push(active.seal().unwrap());
+    }
+    (fixture, old)
+}
+
+fn cleaned(fixture: &Fixture, base: i64, log: &[u8]) -> Arc<Segment> {
+    let suffix = Suffix::Cleaned;
+    let base = Offset::new(base);
+    let mut active =
+        ActiveSegment::create_suffixed(&fixture.dir, base, suffix, every_batch(), birth()).unwrap();
+    active.append(log).unwrap();
+    active.seal().unwrap()
+}
+
+/// Two new segments for the first two of three old ones.
+fn replacement() -> (Fixture, Replacement) {
+    let (fixture, old) = three_segments();
+    let new =
+        vec![cleaned(&fixture, 0, &batch(0, 3, 5000)), cleaned(&fixture, 3, &batch(3, 3, 5000))];
+    let replacement = Replacement::new(&fixture.dir, new, old[..2].to_vec()).unwrap();
+    (fixture, replacement)
+}
+
+#[test]
+fn new_segments_take_the_place_of_old_ones() {
+    let (fixture, mut replacement) = replacement();
+    replacement.to_swap().unwrap();
+    replacement.retire().unwrap();
+    for segment in replacement.new_segments() {
+        let found = segment.max_timestamp().unwrap().unwrap();
+        assert_eq!(found.timestamp, Timestamp::new(5000));
+        assert!(segment.path(FileKind::Log).exists());
+    }
+    // Those who still read the old ones go on until the files are removed.
+    assert_eq!(ranges(&replacement.old_segments()[1]), [(3, 5)]);
+    for segment in replacement.old_segments() {
+        segment.delete_files().unwrap();
+    }
+    drop(replacement);
+    assert_eq!(fixture.names().len(), 9);
+    assert_eq!(load(&fixture).len(), 3);
+}
+
+/// A crash after any rename: the old segments or the new ones, never a mixture or a loss.
+#[test]
+fn a_crash_after_any_step_leaves_all_old_or_all_new_segments() {
+    let steps = replacement().1.steps().len();
+    assert_eq!(steps, 8 + 8 + 8 + 1);
+    let mut outcomes = Vec::new();
+    for stop in 0..=steps {
+        let (fixture, mut replacement) = replacement();
+        replacement.run_to(stop).unwrap();
+        drop(replacement);
+        let found = load(&fixture);
+        let expected = [(0, vec![(0, 2)]), (3, vec![(3, 5)]), (6, vec![(6, 8)])];
+        assert_eq!(found, expected, "after {stop} steps");
+        let is_new = [0, 3].map(|base| {
+            let largest = fixture.open(base).max_timestamp().unwrap().unwrap();
+            largest.timestamp == Timestamp::new(5000)
+        });
+        assert_eq!(is_new[0], is_new[1], "a mixture after {stop} steps");
+        outcomes.push(is_new[0]);
+        let rest = fixture.names();
+        assert!(rest.iter().all(|name| !name.contains("swap") && !name.contains("cleaned")));
+        assert_eq!(load(&fixture), expected, "a second start changes nothing");
+    }
+    // The last file on its way to `.swap` decides: step 7 of 8, as there is no `.txnindex`.
+    let turn = outcomes.iter().position(|is_new| *is_new).unwrap();
+    assert_eq!(turn, 7);
+    assert!(outcomes[turn..].iter().all(|is_new| *is_new));
+}
+
+/// FR-069: what old crashes left, in the three mixtures of the report and with an index alone.
+#[test]
+fn left_overs_of_a_crash_are_finished_or_undone() {
+    let merged = &three()[..236];
+    let put_originals = |fixture: &Fixture| {
+        for (base, batch) in [0, 3, 6].into_iter().zip(three().chunks(118)) {
+            fixture.put(&format!("{base:020}.log"), batch);
+        }
+    };
+    let fixture = Fixture::new();
+    put_originals(&fixture);
+    fixture.put("00000000000000000000.log.swap", merged);
+    fixture.put("00000000000000000060.log.deleted", b"x");
+    fixture.put("00000000000000000003.snapshot", b"kept");
+    let merged_ranges = [(0, vec![(0, 2), (3, 5)]), (6, vec![(6, 8)])];
+    assert_eq!(load(&fixture), merged_ranges);
+    assert!(!fixture.path("00000000000000000060.log.deleted").exists());
+    assert_eq!(fixture.bytes("00000000000000000003.snapshot"), b"kept");
+
+    let fixture = Fixture::new();
+    fixture.put("00000000000000000000.log", &three());
+    fixture.put("00000000000000000000.log.cleaned", merged);
+    fixture.put("00000000000000000003.log.swap", &three()[118..236]);
+    assert_eq!(load(&fixture), [(0, vec![(0, 2), (3, 5), (6, 8)])]);
+
+    let fixture = Fixture::new();
+    put_originals(&fixture);
+    fixture.put("00000000000000000000.log.swap", merged);
+    fixture.put("00000000000000000006.log.cleaned", &three()[236..]);
+    assert_eq!(load(&fixture), merged_ranges);
+
+    let fixture = Fixture::new();
+    fixture.put("00000000000000000000.log", &three());
+    fixture.put("00000000000000000000.index.swap", b"");
+    fixture.put("00000000000000000000.timeindex.swap", b"");
+    load(&fixture);
+    let names = ["index", "log", "timeindex"].map(|end| format!("00000000000000000000.{end}"));
+    assert_eq!(fixture.names(), names);
+}
+
+#[test]
+fn the_plan_for_left_overs_asks_only_for_swaps_that_stay() {
+    let name = |text: &str| SegmentFileName::parse(text).unwrap();
+    let names = [
+        name("00000000000000000007.log.swap"),
+        name("00000000000000000005.log.cleaned"),
+        name("00000000000000000001.log.swap"),
+        name("00000000000000000001.log"),
+        name("00000000000000000004.timeindex"),
+        name("00000000000000000006.log"),
+    ];
+    let mut asked = Vec::new();
+    let steps = plan_leftovers::<()>(&names, |base| {
+        asked.push(base.get());
+        Ok(Offset::new(6))
+    });
+    assert_eq!(asked, [1]);
+    let expected = [
+        FileStep::Remove(names[0]),
+        FileStep::Remove(names[1]),
+        FileStep::Remove(names[3]),
+        FileStep::Remove(names[4]),
+        FileStep::Restore(names[2]),
+    ];
+    assert_eq!(steps.unwrap(), expected);
+}
+
+const FAR: i64 = 2_147_483_648;
+
+/// Offsets 0-2, then one and two beyond what one segment can hold.
+fn overflowed(fixture: &Fixture) -> Arc<Segment> {
+    let far = [moved(&one(), FAR), batch(FAR + 1, 2, 1000)].concat();
+    fixture.put("00000000000000000000.log", &[&three()[..118], &far].concat());
+    let segment = fixture.open(0);
+    segment.set_modified(Timestamp::new(1_500_000_000_000)).unwrap();
+    segment
+}
+
+/// FR-075: a segment whose offsets do not fit becomes two, whatever step a crash stops at.
+#[test]
+fn an_overflowed_segment_is_split_whatever_step_a_crash_stops_at() {
+    let expected = [(0, vec![(0, 2)]), (FAR, vec![(FAR, FAR), (FAR + 1, FAR + 2)])];
+    let split = |fixture: &Fixture, stop: usize| {
+        let old = overflowed(fixture);
+        let new = split_overflowed(&old, every_batch()).unwrap();
+        let sizes: u32 = new.iter().map(|segment| segment.size_bytes()).sum();
+        assert_eq!(sizes, old.size_bytes());
+        for segment in &new {
+            assert_eq!(segment.modified().unwrap(), Timestamp::new(1_500_000_000_000));
+        }
+        let mut replacement = Replacement::new(&fixture.dir, new, vec![old]).unwrap();
+        let steps = replacement.steps().len();
+        replacement.run_to(stop).unwrap();
+        steps
+    };
+    let steps = split(&Fixture::new(), usize::MAX);
+    for stop in 0..=steps {
+        let fixture = Fixture::new();
+        split(&fixture, stop);
+        let found = load(&fixture);
+        if found.len() == 1 {
+            assert!(stop < 8, "the old segment after {stop} steps");
+            let again = fixture.open(0);
+            let new = split_overflowed(&again, every_batch()).unwrap();
+            let mut replacement = Replacement::new(&fixture.dir, new, vec![again]).unwrap();
+            replacement.to_swap().unwrap();
+            replacement.retire().unwrap();
+            drop(replacement);
+        }
+        assert_eq!(load(&fixture), expected, "after {stop} steps");
+    }
+}
+
+/// FR-075: even the first batch does not fit; then the whole segment gets another name.
+#[test]
+fn a_segment_whose_first_batch_does_not_fit_is_renamed() {
+    let fixture = Fixture::new();
+    fixture.put("00000000000000000000.log", &moved(&one(), FAR));
+    let old = fixture.open(0);
+    let new = split_overflowed(&old, every_batch()).unwrap();
+    let mut replacement = Replacement::new(&fixture.dir, new, vec![old]).unwrap();
+    replacement.to_swap().unwrap();
+    replacement.retire().unwrap();
+    drop(replacement);
+    assert_eq!(load(&fixture), [(FAR, vec![(FAR, FAR)])]);
+}
+
+#[test]
+fn a_damaged_segment_is_not_split() {
+    let fixture = Fixture::new();
+    let mut log = [three()[..118].to_vec(), moved(&one(), FAR)].concat();
+    log.pop();
+    fixture.put("00000000000000000000.log", &log);
+    let result = split_overflowed(&fixture.open(0), every_batch());
+    assert!(matches!(result, Err(SegmentError::Corrupt { .. })));
+    assert_eq!(fs::read(fixture.path("00000000000000000000.log")).unwrap(), log);
+}
