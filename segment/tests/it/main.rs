@@ -2,6 +2,7 @@
 
 mod append;
 mod faults;
+mod golden;
 mod hints;
 mod lock;
 mod prop_model;
