@@ -2,4 +2,12 @@
 
 mod append_checks;
 mod batches;
+mod disk;
+mod failing;
+mod indexing;
 mod old_formats;
+mod producing;
+mod reading;
+mod retaining;
+mod rolling;
+mod truncating;

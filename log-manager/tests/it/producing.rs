@@ -1,0 +1,165 @@
+//! Idempotent and transactional producers.
+
+use alluvium_log_manager::{AppendError, ErrorCode, Log};
+use alluvium_record_format::{Offset, TxnOutcome};
+
+use crate::batches::{NOW, marker, sequenced, transactional};
+use crate::disk::{Disk, append, append_marker, is_about, try_append};
+
+fn code(error: &AppendError) -> ErrorCode {
+    error.code()
+}
+
+fn refused(log: &Log, batch: &[u8]) -> ErrorCode {
+    code(&try_append(log, batch).unwrap_err())
+}
+
+/// FR-081, first input.
+#[test]
+fn sequences_go_on_at_0_after_the_largest() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    append(&log, &sequenced(9, 2_147_483_646, &[NOW.get(); 3]));
+    append(&log, &sequenced(9, 1, &[NOW.get()]));
+    append(&log, &sequenced(9, 2, &[NOW.get()]));
+    assert_eq!(log.log_end_offset(), Offset::new(5));
+}
+
+/// FR-081, second input.
+#[test]
+fn a_batch_across_the_wrap_ends_at_its_own_sequence() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    append(&log, &sequenced(9, 2_147_483_637, &[NOW.get(); 21]));
+    assert_eq!(refused(&log, &sequenced(9, 11, &[NOW.get()])), ErrorCode::OutOfOrderSequenceNumber);
+    append(&log, &sequenced(9, 10, &[NOW.get()]));
+}
+
+/// FR-082, records with the present time.
+#[test]
+fn the_last_five_batches_are_answered_again_and_after_a_restart_the_last_one() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    for sequence in 0..6 {
+        append(&log, &sequenced(9, sequence, &[NOW.get()]));
+    }
+    assert_eq!(refused(&log, &sequenced(9, 0, &[NOW.get()])), ErrorCode::OutOfOrderSequenceNumber);
+    let again = append(&log, &sequenced(9, 1, &[NOW.get()]));
+    assert!(again.is_duplicate);
+    assert_eq!(
+        (again.first_offset, again.last_offset),
+        (Some(Offset::new(1)), Some(Offset::new(1)))
+    );
+    assert_eq!(log.log_end_offset(), Offset::new(6));
+    assert_eq!(refused(&log, &sequenced(9, 7, &[NOW.get()])), ErrorCode::OutOfOrderSequenceNumber);
+
+    let log = disk.reopen(log);
+    assert!(append(&log, &sequenced(9, 5, &[NOW.get()])).is_duplicate);
+    assert_eq!(refused(&log, &sequenced(9, 1, &[NOW.get()])), ErrorCode::OutOfOrderSequenceNumber);
+    assert_eq!(append(&log, &sequenced(9, 6, &[NOW.get()])).first_offset, Some(Offset::new(6)));
+}
+
+/// FR-082, records of 1970: the rule is kept byte for byte, so the producer is forgotten.
+#[test]
+fn a_producer_with_old_record_times_is_forgotten_at_the_next_start() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    for sequence in 0..6 {
+        append(&log, &sequenced(9, sequence, &[1000]));
+    }
+    let log = disk.reopen(log);
+    let again = append(&log, &sequenced(9, 5, &[1000]));
+    assert_eq!((again.is_duplicate, again.first_offset), (false, Some(Offset::new(6))));
+}
+
+/// FR-083.
+#[test]
+fn bad_snapshots_are_dropped_and_the_state_comes_from_the_log() {
+    let empty: &[u8] = &[];
+    let junk = [0, 1, 0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 0];
+    let from_the_future = [0, 0x63, 0, 0, 0, 0, 0, 0, 0, 0];
+    for (offset, bytes) in [(2, empty), (2, &junk), (2, &from_the_future), (500, &junk)] {
+        let disk = Disk::new();
+        let log = disk.open_clean();
+        append(&log, &sequenced(9, 0, &[NOW.get(); 2]));
+        let good = {
+            let closed = log.close().unwrap();
+            drop(log);
+            disk.put(&[(&format!("{offset:020}.snapshot"), bytes)]);
+            closed
+        };
+        let log = disk.options().after_close(&good).open(disk.dir()).unwrap();
+        assert!(append(&log, &sequenced(9, 0, &[NOW.get(); 2])).is_duplicate, "{offset} {bytes:?}");
+        let snapshots: Vec<_> =
+            disk.names().into_iter().filter(|name| name.ends_with(".snapshot")).collect();
+        assert_eq!(snapshots, ["00000000000000000002.snapshot"]);
+        assert_eq!(disk.file("00000000000000000002.snapshot").len(), 56);
+    }
+}
+
+/// FR-085, first input.
+#[test]
+fn a_write_that_failed_leaves_no_trace_in_the_producer_state() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    append(&log, &sequenced(9, 0, &[NOW.get()]));
+    disk.faults.fail_once(std::io::ErrorKind::StorageFull, |call| is_about(call, "log"));
+    let failed = refused(&log, &sequenced(9, 1, &[NOW.get()]));
+    assert_eq!(failed, ErrorCode::KafkaStorageError);
+    assert_eq!(log.log_end_offset(), Offset::new(1));
+    let retried = append(&log, &sequenced(9, 1, &[NOW.get()]));
+    assert_eq!((retried.is_duplicate, retried.first_offset), (false, Some(Offset::new(1))));
+    assert!(append(&log, &sequenced(9, 1, &[NOW.get()])).is_duplicate);
+    log.roll().unwrap();
+    assert_eq!(disk.file("00000000000000000002.snapshot").len(), 10 + 46);
+}
+
+/// FR-085, second input.
+#[test]
+fn a_marker_whose_index_entry_failed_keeps_its_offset_and_holds_readers_back() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    append(&log, &transactional(7, 0));
+    // Nothing can be written where a directory stands.
+    let in_the_way = disk.dir().join("00000000000000000000.txnindex");
+    std::fs::create_dir(&in_the_way).unwrap();
+    append_marker(&log, &marker(7, TxnOutcome::Abort)).unwrap_err();
+    std::fs::remove_dir(&in_the_way).unwrap();
+    assert_eq!(log.log_end_offset(), Offset::new(2));
+    let next = append(&log, &sequenced(8, 0, &[NOW.get()]));
+    assert_eq!(next.first_offset, Some(Offset::new(2)));
+    log.update_high_watermark(Offset::new(3)).unwrap();
+    assert_eq!(log.last_stable_offset(), Offset::new(0));
+    let closed = log.close().unwrap();
+    assert!(!closed.clean);
+}
+
+/// FR-029: a refusal changes neither file nor state.
+#[test]
+fn a_refused_append_leaves_file_and_state_as_they_were() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    append(&log, &sequenced(9, 0, &[NOW.get()]));
+    let before =
+        (disk.file("00000000000000000000.log"), log.log_end_offset(), log.producer_count());
+    let mut corrupt = sequenced(9, 1, &[NOW.get()]);
+    *corrupt.last_mut().unwrap() ^= 1;
+    let future = sequenced(9, 1, &[NOW.get() + 7_200_000]);
+    let unknown_producer_of_no_sequence = sequenced(10, 0, &[NOW.get() + 7_200_000]);
+    for bad in [corrupt, future, unknown_producer_of_no_sequence, sequenced(9, 2, &[NOW.get()])] {
+        try_append(&log, &bad).unwrap_err();
+        let after =
+            (disk.file("00000000000000000000.log"), log.log_end_offset(), log.producer_count());
+        assert_eq!(before, after);
+    }
+    append(&log, &sequenced(9, 1, &[NOW.get()]));
+}
+
+/// FR-029: accepted, as Kafka does.
+#[test]
+fn an_unknown_producer_may_begin_at_any_sequence() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    append(&log, &sequenced(9, 5, &[NOW.get()]));
+    append(&log, &sequenced(9, 6, &[NOW.get()]));
+}

@@ -1,0 +1,213 @@
+//! Which old segments go.
+
+use std::fs::{File, FileTimes};
+use std::time::{Duration, UNIX_EPOCH};
+
+use alluvium_log_manager::{CleanupPolicy, ErrorCode, Log, LogConfig};
+use alluvium_record_format::Offset;
+
+use crate::batches::{NOW, batch, l3};
+use crate::disk::{Disk, append, bases, follow};
+
+const MIB: u64 = 1 << 20;
+
+/// A log with segments of these sizes, the last one active; watermark at the end.
+fn sized(disk: &Disk, sizes: &[u64]) -> Log {
+    let log = disk.open_clean();
+    for (index, size) in sizes.iter().enumerate() {
+        if index > 0 {
+            log.roll().unwrap();
+        }
+        append(&log, &batch_of(usize::try_from(*size).unwrap()));
+    }
+    log.update_high_watermark(log.log_end_offset()).unwrap();
+    log
+}
+
+/// A batch of exactly so many bytes.
+fn batch_of(size: usize) -> Vec<u8> {
+    let mut key = vec![7; size - 100];
+    loop {
+        let made = batch(&[(Some(&key), NOW.get())]);
+        match size.checked_sub(made.len()) {
+            Some(0) => return made,
+            Some(missing) => key.resize(key.len() + missing, 7),
+            None => key.truncate(key.len() + size - made.len()),
+        }
+    }
+}
+
+/// FR-053.
+#[test]
+fn size_retention_keeps_at_least_the_limit() {
+    let cases: [(Option<u64>, &[i64]); 5] = [
+        (Some(2 * MIB), &[1, 2]),
+        (Some(3 * MIB), &[1, 2]),
+        (Some(4 * MIB), &[0, 1, 2]),
+        (Some(0), &[3]),
+        (None, &[0, 1, 2]),
+    ];
+    for (keep, expected) in cases {
+        let disk = Disk::with(|config| config.retention_bytes(keep).max_message_bytes(8 << 20));
+        let log = sized(&disk, &[MIB, 2 * MIB, MIB]);
+        assert_eq!(log.size_bytes(), 4 * MIB);
+        log.delete_old_segments().unwrap();
+        assert_eq!(bases(&log), expected, "{keep:?}");
+        assert_eq!(log.log_start_offset().get(), expected[0]);
+        assert_eq!(log.log_end_offset(), Offset::new(3));
+    }
+}
+
+#[test]
+fn nothing_goes_that_is_not_below_the_high_watermark() {
+    let disk = Disk::with(|config| config.retention_bytes(Some(0)));
+    let log = disk.open_clean();
+    for each in l3() {
+        follow(&log, &each);
+        log.roll().unwrap();
+    }
+    for (watermark, expected) in [(2, vec![0, 3, 6, 9]), (3, vec![3, 6, 9]), (8, vec![6, 9])] {
+        log.update_high_watermark(Offset::new(watermark)).unwrap();
+        log.delete_old_segments().unwrap();
+        assert_eq!(bases(&log), expected);
+    }
+}
+
+/// FR-054, first log.
+#[test]
+fn a_record_from_the_future_keeps_its_segment_and_all_later_ones() {
+    const FAR: i64 = 75 * 365 * 86_400_000;
+    let limits = |config: alluvium_log_manager::LogConfigBuilder| {
+        config.retention_ms(Some(1000)).message_timestamp_after_max_ms(FAR.unsigned_abs())
+    };
+    let disk = Disk::with(limits);
+    let log = disk.open_clean();
+    append(&log, &batch(&[(None, NOW.get() + FAR)]));
+    log.roll().unwrap();
+    append(&log, &batch(&[(None, NOW.get() - 1001)]));
+    log.roll().unwrap();
+    log.update_high_watermark(Offset::new(2)).unwrap();
+    assert_eq!(log.delete_old_segments().unwrap(), 0);
+}
+
+#[test]
+fn a_segment_goes_once_it_is_older_than_the_limit_and_not_before() {
+    let disk = Disk::with(|config| config.retention_ms(Some(1000)));
+    let log = disk.open_clean();
+    append(&log, &batch(&[(None, NOW.get())]));
+    log.update_high_watermark(Offset::new(1)).unwrap();
+    disk.clock.advance_ms(1000);
+    assert_eq!(log.delete_old_segments().unwrap(), 0);
+    disk.clock.advance_ms(1);
+    assert_eq!(log.delete_old_segments().unwrap(), 1);
+    assert_eq!(bases(&log), [1]);
+}
+
+/// FR-054, second log; FR-022: -1 is no time at all, not 1970.
+#[test]
+fn records_without_times_go_by_the_time_of_the_last_write() {
+    const HOUR: u64 = 3_600_000;
+    let disk = Disk::with(|config| config.retention_ms(Some(HOUR)));
+    let log = disk.open_clean();
+    append(&log, &batch(&[(None, -1)]));
+    append(&log, &batch(&[(None, -1)]));
+    log.roll().unwrap();
+    assert_eq!(disk.file("00000000000000000000.timeindex"), [0; 0]);
+    log.update_high_watermark(Offset::new(2)).unwrap();
+    let path = disk.dir().join("00000000000000000000.log");
+    let written = |hours: u64| {
+        let now = Duration::from_millis(NOW.get().unsigned_abs());
+        let time = UNIX_EPOCH + now - Duration::from_millis(hours * HOUR);
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_times(FileTimes::new().set_modified(time)).unwrap();
+    };
+    written(1);
+    let log = disk.reopen(log);
+    let modified = path.metadata().unwrap().modified().unwrap();
+    let age = UNIX_EPOCH + Duration::from_millis(NOW.get().unsigned_abs())
+        - modified.duration_since(UNIX_EPOCH).unwrap();
+    assert_eq!(
+        age.duration_since(UNIX_EPOCH).unwrap(),
+        Duration::from_millis(HOUR),
+        "reopening must not touch it"
+    );
+    log.update_high_watermark(Offset::new(2)).unwrap();
+    assert_eq!(log.delete_old_segments().unwrap(), 0);
+    written(2);
+    assert_eq!(log.delete_old_segments().unwrap(), 1);
+}
+
+#[test]
+fn files_go_after_the_delay_and_not_before() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    follow(&log, &l3()[0]);
+    log.roll().unwrap();
+    disk.tasks.run_due();
+    log.update_high_watermark(Offset::new(3)).unwrap();
+    log.increment_log_start_offset(Offset::new(3)).unwrap();
+    assert_eq!(log.delete_old_segments().unwrap(), 1);
+    disk.clock.advance_ms(999);
+    disk.tasks.run_due();
+    let waits = "00000000000000000000.log.deleted".to_owned();
+    assert!(disk.names().contains(&waits));
+    disk.clock.advance_ms(1);
+    disk.tasks.run_due();
+    assert!(!disk.names().iter().any(|name| name.ends_with(".deleted")), "{:?}", disk.names());
+}
+
+#[test]
+fn a_compacted_log_loses_what_lies_below_its_start_and_nothing_by_age() {
+    let policy = |policy| {
+        Disk::with(move |config| {
+            config.cleanup_policy(policy).retention_ms(Some(0)).retention_bytes(Some(0))
+        })
+    };
+    for (disk, expected) in [
+        (policy(CleanupPolicy::COMPACT), vec![3, 6]),
+        (policy(CleanupPolicy::NONE), vec![3, 6]),
+        (policy(CleanupPolicy::COMPACT_AND_DELETE), vec![9]),
+    ] {
+        let log = disk.open_clean();
+        let [first, second, third] = l3();
+        follow(&log, &first);
+        log.roll().unwrap();
+        follow(&log, &second);
+        log.roll().unwrap();
+        follow(&log, &third);
+        log.update_high_watermark(Offset::new(9)).unwrap();
+        log.increment_log_start_offset(Offset::new(4)).unwrap();
+        log.delete_old_segments().unwrap();
+        assert_eq!(bases(&log), expected);
+    }
+}
+
+#[test]
+fn records_are_deleted_up_to_the_high_watermark_and_not_on_compacted_topics() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    follow(&log, &l3().concat());
+    log.update_high_watermark(Offset::new(6)).unwrap();
+    assert_eq!(log.delete_records(Some(Offset::new(2))).unwrap(), Offset::new(2));
+    for refused in [-1, 7] {
+        let error = log.delete_records(Some(Offset::new(refused))).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::OffsetOutOfRange);
+    }
+    assert_eq!(log.delete_records(None).unwrap(), Offset::new(6));
+    let compacted = LogConfig::builder().cleanup_policy(CleanupPolicy::COMPACT).build().unwrap();
+    log.set_config(compacted);
+    assert_eq!(log.delete_records(None).unwrap_err().code(), ErrorCode::PolicyViolation);
+}
+
+/// FR-056, first input: the flush after a roll finds its directory renamed.
+#[test]
+fn a_flush_in_the_background_beside_a_rename_is_no_disk_fault() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    follow(&log, &l3()[0]);
+    log.roll().unwrap();
+    log.dir().rename(&format!("orders-0.{}-delete", "0".repeat(32))).unwrap();
+    disk.tasks.run_due();
+    follow(&log, &l3()[1]);
+    assert_eq!(log.log_end_offset(), Offset::new(6));
+}

@@ -1,0 +1,112 @@
+//! Cutting the end of a log off.
+
+use alluvium_log_manager::OffsetQuery;
+use alluvium_record_format::{LeaderEpoch, Offset, Timestamp};
+
+use crate::batches::{at_offset, batch, l3};
+use crate::disk::{Disk, bases, follow, read};
+
+/// FR-049.
+#[test]
+fn a_batch_goes_as_a_whole_and_the_log_ends_at_the_target() {
+    let [first, second, third] = l3();
+    for batches in [vec![&first, &second, &third], vec![&first, &third]] {
+        let disk = Disk::new();
+        let log = disk.open_clean();
+        for each in batches {
+            follow(&log, each);
+        }
+        assert!(log.truncate_to(Offset::new(4)).unwrap());
+        assert_eq!(log.log_end_offset(), Offset::new(4));
+        assert_eq!(log.size_bytes(), 118);
+        assert_eq!(disk.file("00000000000000000000.log"), first);
+        assert_eq!(log.latest_epoch(), Some(LeaderEpoch::new(0)));
+        // The largest time that is left, and room in the indexes for what follows.
+        let found = log.offset_for(OffsetQuery::MaxTimestamp).unwrap().unwrap();
+        assert_eq!(found.timestamp, Some(Timestamp::new(1002)));
+        follow(&log, &at_offset(second.clone(), 4));
+        assert_eq!(read(&log, 3).unwrap(), [(4, 6)]);
+        assert_eq!(bases(&log), [0]);
+    }
+}
+
+/// FR-049.
+#[test]
+fn truncation_to_0_leaves_an_empty_log() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    follow(&log, &l3().concat());
+    assert!(log.truncate_to(Offset::new(0)).unwrap());
+    assert_eq!((log.log_end_offset(), log.size_bytes()), (Offset::new(0), 0));
+    assert_eq!(log.latest_epoch(), None);
+}
+
+/// FR-049.
+#[test]
+fn truncation_at_or_past_the_end_removes_nothing() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    follow(&log, &l3().concat());
+    for target in [9, 100] {
+        assert!(!log.truncate_to(Offset::new(target)).unwrap());
+        assert_eq!((log.log_end_offset(), log.size_bytes()), (Offset::new(9), 354));
+    }
+}
+
+/// FR-088.
+#[test]
+fn truncation_at_or_past_the_end_still_trims_epochs() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    let mut batch = at_offset(batch(&[(None, 1), (None, 2)]), 27);
+    batch[12..16].copy_from_slice(&19_i32.to_be_bytes());
+    log.append_as_follower(&batch, LeaderEpoch::new(19)).unwrap();
+    for (epoch, target) in [(20, 29), (24, 30)] {
+        log.assign_epoch(LeaderEpoch::new(epoch), Offset::new(29)).unwrap();
+        assert_eq!(log.latest_epoch(), Some(LeaderEpoch::new(epoch)));
+        log.truncate_to(Offset::new(target)).unwrap();
+        assert_eq!(log.latest_epoch(), Some(LeaderEpoch::new(19)));
+        assert_eq!(log.log_end_offset(), Offset::new(29));
+        disk.tasks.run_due();
+        assert_eq!(disk.file("leader-epoch-checkpoint"), b"0\n1\n19 27\n");
+    }
+}
+
+#[test]
+fn truncation_below_the_first_segment_starts_the_log_anew() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    follow(&log, &at_offset(l3()[0].clone(), 100));
+    log.roll().unwrap();
+    log.update_high_watermark(Offset::new(103)).unwrap();
+    log.increment_log_start_offset(Offset::new(103)).unwrap();
+    log.delete_old_segments().unwrap();
+    assert_eq!(bases(&log), [103]);
+    assert!(log.truncate_to(Offset::new(50)).unwrap());
+    assert_eq!(bases(&log), [50]);
+    assert_eq!((log.log_start_offset(), log.log_end_offset()), (Offset::new(50), Offset::new(50)));
+    assert_eq!(log.high_watermark(), Offset::new(50));
+}
+
+#[test]
+fn segments_behind_the_target_go_with_their_snapshots() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    for batch in l3() {
+        follow(&log, &batch);
+        log.roll().unwrap();
+    }
+    assert_eq!(bases(&log), [0, 3, 6, 9]);
+    log.truncate_to(Offset::new(4)).unwrap();
+    assert_eq!(bases(&log), [0, 3]);
+    disk.clock.advance_ms(1000);
+    disk.tasks.run_due();
+    let left: Vec<_> = disk
+        .names()
+        .into_iter()
+        .filter(|name| {
+            name.starts_with("00000000000000000006") || name.starts_with("00000000000000000009")
+        })
+        .collect();
+    assert_eq!(left, [""; 0]);
+}
