@@ -247,6 +247,12 @@ impl CorruptKind {
         Self::Truncated { need, have }
     }
 
+    /// A checksum stored as `stored` over bytes whose checksum is `computed`.
+    #[must_use]
+    pub const fn crc(stored: u32, computed: u32) -> Self {
+        Self::Crc { stored, computed }
+    }
+
     /// An index file of `found` bytes whose entries take `entry_bytes` each.
     #[must_use]
     pub const fn index_length(found: u64, entry_bytes: usize) -> Self {

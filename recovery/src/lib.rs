@@ -19,6 +19,7 @@ mod meta_properties;
 mod partition_metadata;
 mod producers;
 mod properties;
+mod scan;
 mod snapshot;
 mod text;
 
@@ -39,4 +40,5 @@ pub use producers::{
     VerificationGuard, VerificationRequest,
 };
 pub use properties::Properties;
+pub use scan::{FoundBatch, FoundEntry, ScanConfig};
 pub use snapshot::{ProducerSnapshot, SnapshotEntry, encode_snapshot, read_snapshot};
