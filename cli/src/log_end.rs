@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use alluvium_record_format::{BatchHeader, Offset, ProducerId};
 use alluvium_recovery::read_snapshot;
+use alluvium_segment::Io;
 
 use crate::error::CliError;
 use crate::log_file::LogFile;
@@ -53,7 +54,7 @@ pub(crate) fn of(partition: &Partition, log_start: Offset) -> Result<LogEnd, Cli
 fn newest_snapshot(partition: &Partition, end: Offset) -> (Offset, BTreeMap<ProducerId, Offset>) {
     for (offset, file) in partition.snapshots.iter().rev().filter(|(offset, _)| *offset <= end) {
         // Kafka takes the one before a damaged snapshot, too.
-        let Ok(producers) = read_snapshot(&file.path) else { continue };
+        let Ok(producers) = read_snapshot(&Io::new(), &file.path) else { continue };
         let open = producers
             .into_iter()
             .filter_map(|producer| Some((producer.producer_id, producer.current_txn_first_offset?)))

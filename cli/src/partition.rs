@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use alluvium_record_format::Offset;
 use alluvium_recovery::{CheckpointKind, OffsetCheckpoint, TopicPartition};
-use alluvium_segment::{FileKind, PartitionDirName, SegmentFileName, Suffix};
+use alluvium_segment::{FileKind, Io, PartitionDirName, SegmentFileName, Suffix};
 
 use crate::console::Console;
 use crate::error::CliError;
@@ -101,7 +101,7 @@ impl Partition {
         let first = self.logs().next().map_or(Offset::new(0), |(segment, _)| segment.base);
         let parent = fs::canonicalize(&self.path).map_err(CliError::io("open", &self.path))?;
         let (Some(key), Some(parent)) = (self.key(), parent.parent()) else { return Ok(first) };
-        let stated = match OffsetCheckpoint::read(CheckpointKind::LogStart, parent) {
+        let stated = match OffsetCheckpoint::read(&Io::new(), CheckpointKind::LogStart, parent) {
             Ok(checkpoint) => checkpoint.offset(&key),
             Err(error) if error.is_not_found() => None,
             Err(error) => match error.damage() {

@@ -247,12 +247,6 @@ impl CorruptKind {
         Self::Truncated { need, have }
     }
 
-    /// A checksum stored as `stored` over bytes whose checksum is `computed`.
-    #[must_use]
-    pub const fn crc(stored: u32, computed: u32) -> Self {
-        Self::Crc { stored, computed }
-    }
-
     /// An index file of `found` bytes whose entries take `entry_bytes` each.
     #[must_use]
     pub const fn index_length(found: u64, entry_bytes: usize) -> Self {
@@ -275,6 +269,12 @@ impl CorruptKind {
     #[must_use]
     pub const fn crc(stored: u32, computed: u32) -> Self {
         Self::Crc { stored, computed }
+    }
+
+    /// An offset, timestamp or size of `found`, outside its range.
+    #[must_use]
+    pub const fn out_of_range(found: i64) -> Self {
+        Self::OutOfRange { found }
     }
 
     /// A magic byte of `found`, where it cannot be.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use alluvium_record_format::Offset;
+use alluvium_segment::Io;
 
 use crate::durable::{read_file, replace_file};
 use crate::text::{MAX_TEXT_BYTES, read_entries, write_entries};
@@ -130,8 +131,8 @@ impl OffsetCheckpoint {
     ///
     /// [`FileError::Corrupt`] as for [`parse`](Self::parse): the offsets can be had in other
     /// ways, so warn and go on with the safe value (0, the first segment). [`FileError::Io`].
-    pub fn read(kind: CheckpointKind, data_dir: &Path) -> Result<Self, FileError> {
-        Self::read_file(&kind.path(data_dir))
+    pub fn read(io: &Io, kind: CheckpointKind, data_dir: &Path) -> Result<Self, FileError> {
+        Self::read_file(io, &kind.path(data_dir))
     }
 
     /// Reads one file; no file is no entries.
@@ -139,8 +140,8 @@ impl OffsetCheckpoint {
     /// # Errors
     ///
     /// As [`read`](Self::read).
-    pub fn read_file(path: &Path) -> Result<Self, FileError> {
-        match read_file(path, MAX_TEXT_BYTES) {
+    pub fn read_file(io: &Io, path: &Path) -> Result<Self, FileError> {
+        match read_file(io, path, MAX_TEXT_BYTES) {
             Ok(bytes) => Self::parse(&bytes).map_err(|e| FileError::corrupt(path, e)),
             Err(e) if e.is_not_found() => Ok(Self::new()),
             Err(e) => Err(e),
@@ -152,8 +153,8 @@ impl OffsetCheckpoint {
     /// # Errors
     ///
     /// [`FileError::Io`].
-    pub fn write(&self, kind: CheckpointKind, data_dir: &Path) -> Result<(), FileError> {
-        replace_file(&kind.path(data_dir), self.to_text().as_bytes())
+    pub fn write(&self, io: &Io, kind: CheckpointKind, data_dir: &Path) -> Result<(), FileError> {
+        replace_file(io, &kind.path(data_dir), self.to_text().as_bytes())
     }
 
     /// The content of the file, sorted by topic and partition.

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use alluvium_segment::Io;
+
 use crate::durable::{read_file, remove, sync_directory, write_file};
 use crate::{FileAction, FileError};
 
@@ -42,8 +44,8 @@ impl CleanShutdown {
     ///
     /// [`FileError::Io`]: the directory should go offline. A marker of absurd size is one
     /// without epoch.
-    pub fn read(data_dir: &Path) -> Result<Option<Self>, FileError> {
-        match read_file(&Self::path(data_dir), MAX_BYTES) {
+    pub fn read(io: &Io, data_dir: &Path) -> Result<Option<Self>, FileError> {
+        match read_file(io, &Self::path(data_dir), MAX_BYTES) {
             Ok(bytes) => Ok(Some(Self::parse(&bytes))),
             Err(FileError::Corrupt { .. }) => Ok(Some(Self::default())),
             Err(e) if e.is_not_found() => Ok(None),
@@ -56,9 +58,9 @@ impl CleanShutdown {
     /// # Errors
     ///
     /// [`FileError::Io`].
-    pub fn write(&self, data_dir: &Path) -> Result<(), FileError> {
-        write_file(&Self::path(data_dir), self.to_json().as_bytes(), true)?;
-        sync_directory(data_dir)
+    pub fn write(&self, io: &Io, data_dir: &Path) -> Result<(), FileError> {
+        write_file(io, &Self::path(data_dir), self.to_json().as_bytes(), true)?;
+        sync_directory(io, data_dir)
     }
 
     /// Removes the marker, durably, so that a crash from here on is seen as one. Returns
@@ -68,12 +70,12 @@ impl CleanShutdown {
     ///
     /// [`FileError::Io`]: the directory must go offline, as its next start would take a crash
     /// for a clean stop.
-    pub fn remove(data_dir: &Path) -> Result<bool, FileError> {
+    pub fn remove(io: &Io, data_dir: &Path) -> Result<bool, FileError> {
         let path = Self::path(data_dir);
         let there = path.try_exists().map_err(|e| FileError::io(&path, FileAction::Open, e))?;
         if there {
-            remove(&path)?;
-            sync_directory(data_dir)?;
+            remove(io, &path)?;
+            sync_directory(io, data_dir)?;
         }
         Ok(there)
     }

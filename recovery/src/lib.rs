@@ -15,10 +15,12 @@ mod damage;
 mod durable;
 mod epochs;
 mod error;
+mod loader;
 mod meta_properties;
 mod partition_metadata;
 mod producers;
 mod properties;
+mod replay;
 mod scan;
 mod snapshot;
 mod text;
@@ -31,6 +33,10 @@ pub use epochs::{
     EpochEntry, LeaderEpochCache, PendingEpochs, encode_epochs, parse_epochs, read_epochs,
 };
 pub use error::{FileAction, FileError};
+pub use loader::{
+    Change, LoadConfig, LoadError, LoadPlan, LoadReport, LoadedLog, Progress, Reason,
+    RecoveredSegment, Step, Warning, load, plan,
+};
 pub use meta_properties::{MetaConflict, MetaProperties, MetaVersion};
 pub use partition_metadata::PartitionMetadata;
 pub use producers::{
@@ -40,5 +46,6 @@ pub use producers::{
     VerificationGuard, VerificationRequest,
 };
 pub use properties::Properties;
+pub use replay::{Replay, rebuild_producer_state};
 pub use scan::{FoundBatch, FoundEntry, ScanConfig};
 pub use snapshot::{ProducerSnapshot, SnapshotEntry, encode_snapshot, read_snapshot};

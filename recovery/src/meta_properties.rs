@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use alluvium_record_format::{Position, Uuid};
+use alluvium_segment::Io;
 
 use crate::durable::{read_file, replace_file};
 use crate::{Damage, DamageKind, FileError, Properties};
@@ -97,9 +98,9 @@ impl MetaProperties {
     /// # Errors
     ///
     /// [`FileError::Corrupt`] as for [`parse`](Self::parse), [`FileError::Io`].
-    pub fn read(data_dir: &Path) -> Result<Option<Self>, FileError> {
+    pub fn read(io: &Io, data_dir: &Path) -> Result<Option<Self>, FileError> {
         let path = Self::path(data_dir);
-        match read_file(&path, MAX_BYTES) {
+        match read_file(io, &path, MAX_BYTES) {
             Ok(bytes) => Self::parse(&bytes).map(Some).map_err(|e| FileError::corrupt(&path, e)),
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
@@ -111,8 +112,8 @@ impl MetaProperties {
     /// # Errors
     ///
     /// [`FileError::Io`].
-    pub fn write(&self, data_dir: &Path) -> Result<(), FileError> {
-        replace_file(&Self::path(data_dir), self.to_text().as_bytes())
+    pub fn write(&self, io: &Io, data_dir: &Path) -> Result<(), FileError> {
+        replace_file(io, &Self::path(data_dir), self.to_text().as_bytes())
     }
 
     /// The content of the file. Kafka adds a comment with the date, which means nothing.

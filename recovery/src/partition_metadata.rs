@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use alluvium_record_format::Uuid;
+use alluvium_segment::Io;
 
 use crate::durable::{read_file, replace_file};
 use crate::text::{Line, Lines};
@@ -56,9 +57,9 @@ impl PartitionMetadata {
     /// # Errors
     ///
     /// [`FileError::Corrupt`] as for [`parse`](Self::parse), [`FileError::Io`].
-    pub fn read(partition_dir: &Path) -> Result<Option<Self>, FileError> {
+    pub fn read(io: &Io, partition_dir: &Path) -> Result<Option<Self>, FileError> {
         let path = Self::path(partition_dir);
-        match read_file(&path, MAX_BYTES) {
+        match read_file(io, &path, MAX_BYTES) {
             Ok(bytes) => Self::parse(&bytes).map(Some).map_err(|e| FileError::corrupt(&path, e)),
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
@@ -70,8 +71,8 @@ impl PartitionMetadata {
     /// # Errors
     ///
     /// [`FileError::Io`].
-    pub fn write(&self, partition_dir: &Path) -> Result<(), FileError> {
-        replace_file(&Self::path(partition_dir), self.to_text().as_bytes())
+    pub fn write(&self, io: &Io, partition_dir: &Path) -> Result<(), FileError> {
+        replace_file(io, &Self::path(partition_dir), self.to_text().as_bytes())
     }
 
     /// The content of the file, as Kafka writes it: no newline at the end.

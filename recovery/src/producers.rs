@@ -16,6 +16,7 @@ pub use entry::ProducerEntry;
 pub use error::ProducerError;
 pub use prepare::{AppendRequest, Prepared, PreparedAppend};
 pub use snapshots::{SnapshotDir, SnapshotStore};
+pub(crate) use snapshots::{is_snapshot, snapshot_name};
 pub use state::{ProducerState, ProducerStateConfig};
 pub use txns::{CompletedTxn, OngoingTxn};
 pub use verification::{VerificationGuard, VerificationRequest};

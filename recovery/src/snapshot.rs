@@ -7,6 +7,7 @@ use std::slice;
 use alluvium_record_format::{
     Offset, Position, ProducerEpoch, ProducerId, Sequence, Timestamp, crc32c, crc32c_append,
 };
+use alluvium_segment::Io;
 use zerocopy::big_endian::{I16, I32, I64, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -221,8 +222,8 @@ pub fn encode_snapshot<'a>(entries: impl IntoIterator<Item = &'a ProducerEntry>)
 ///
 /// [`FileError::Corrupt`] as for [`ProducerSnapshot::parse`] and
 /// [`ProducerSnapshot::verify_crc`]: drop the file and take the one before. [`FileError::Io`].
-pub fn read_snapshot(path: &Path) -> Result<Vec<ProducerEntry>, FileError> {
-    let bytes = read_file(path, MAX_BYTES)?;
+pub fn read_snapshot(io: &Io, path: &Path) -> Result<Vec<ProducerEntry>, FileError> {
+    let bytes = read_file(io, path, MAX_SNAPSHOT_BYTES)?;
     decode(&bytes).map_err(|e| FileError::corrupt(path, e))
 }
 
@@ -233,7 +234,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Vec<ProducerEntry>, Damage> {
 }
 
 /// Forty million producers.
-const MAX_BYTES: u64 = 1 << 31;
+pub(crate) const MAX_SNAPSHOT_BYTES: u64 = 1 << 31;
 
 fn truncated(need: usize, have: usize) -> DamageKind {
     let wide = |len| u64::try_from(len).unwrap_or(u64::MAX);

@@ -117,6 +117,25 @@ impl AbortedTxn {
     ) -> Self {
         Self { producer_id, first_offset, last_offset, last_stable_offset }
     }
+
+    /// The entry as a transaction index stores it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use alluvium_record_format::{Offset, ProducerId};
+    /// # use alluvium_sparse_index::{AbortedTxn, TransactionIndex};
+    /// let [first, last, stable] = [100, 200, 201].map(Offset::new);
+    /// let txn = AbortedTxn::new(ProducerId::new(7), first, last, stable);
+    /// let bytes = txn.to_bytes();
+    /// assert_eq!(TransactionIndex::new(first, &bytes).entry(0), Ok(Some(txn)));
+    /// ```
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; TXN_ENTRY_LEN] {
+        let mut bytes = [0; TXN_ENTRY_LEN];
+        bytes.copy_from_slice(StoredTxn::from(self).as_bytes());
+        bytes
+    }
 }
 
 /// One entry of a transaction index, byte for byte as stored.

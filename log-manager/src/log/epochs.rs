@@ -84,7 +84,7 @@ impl Shared {
     /// As [`write_epochs`](Self::write_epochs), for a holder of the flush lock.
     pub(super) fn write_epochs_locked(&self) -> Result<(), LogError> {
         let Some(pending) = self.writer.lock().epochs.pending_write() else { return Ok(()) };
-        match pending.write(&self.dir.path()) {
+        match pending.write(self.dir.io(), &self.dir.path()) {
             Ok(()) => {
                 self.writer.lock().epochs.mark_written(&pending);
                 Ok(())

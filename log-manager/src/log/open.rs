@@ -135,10 +135,10 @@ impl Loaded {
         let recovery_point =
             if options.clean { log_end } else { options.recovery_point.min(log_end) };
 
-        let mut epochs = LeaderEpochCache::new(&read_epochs(dir)?);
+        let mut epochs = LeaderEpochCache::new(&read_epochs(partition.io(), dir)?);
         epochs.truncate_from_end(log_end);
         epochs.truncate_from_start(options.log_start_offset);
-        let mut snapshots = SnapshotDir::open(dir)?;
+        let mut snapshots = SnapshotDir::open(partition)?;
         let bases: BTreeSet<Offset> = segments.iter().map(|it| it.base_offset()).collect();
         ProducerState::remove_stray_snapshots(&mut snapshots, &bases)?;
         let mut producers = ProducerState::new(options.producers);

@@ -187,7 +187,8 @@ impl Writer {
         let mut snapshots = Vec::new();
         for segment in &segments {
             segment.rename(alluvium_segment::Suffix::Deleted)?;
-            snapshots.extend(self.snapshots.mark_deleted(segment.base_offset())?);
+            let snapshot = self.snapshots.mark_deleted(segment.base_offset())?;
+            snapshots.extend(snapshot.map(|name| segment.dir().file_path(name)));
         }
         effects.delete(config.file_delete_delay_ms(), segments, snapshots);
         Ok(())

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use alluvium_record_format::{LeaderEpoch, Offset};
+use alluvium_segment::Io;
 
 use super::file::{self, EpochEntry};
 use crate::{FileError, replace_file};
@@ -50,8 +51,8 @@ impl PendingEpochs {
     /// # Errors
     ///
     /// [`FileError::Io`]; the cache stays dirty.
-    pub fn write(&self, partition_dir: &Path) -> Result<(), FileError> {
-        replace_file(&partition_dir.join(file::FILE_NAME), self.text.as_bytes())
+    pub fn write(&self, io: &Io, partition_dir: &Path) -> Result<(), FileError> {
+        replace_file(io, &partition_dir.join(file::FILE_NAME), self.text.as_bytes())
     }
 }
 
@@ -143,9 +144,9 @@ impl LeaderEpochCache {
     /// # Errors
     ///
     /// As [`PendingEpochs::write`].
-    pub fn flush(&mut self, partition_dir: &Path) -> Result<(), FileError> {
+    pub fn flush(&mut self, io: &Io, partition_dir: &Path) -> Result<(), FileError> {
         if let Some(pending) = self.pending_write() {
-            pending.write(partition_dir)?;
+            pending.write(io, partition_dir)?;
             self.mark_written(&pending);
         }
         Ok(())

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use alluvium_record_format::{LeaderEpoch, Offset};
+use alluvium_segment::Io;
 
 use crate::durable::read_file;
 use crate::text::{Line, MAX_TEXT_BYTES, read_entries, write_entries};
@@ -51,9 +52,9 @@ pub fn parse_epochs(bytes: &[u8]) -> Result<Vec<EpochEntry>, Damage> {
 ///
 /// [`FileError::Corrupt`] as for [`parse_epochs`]: the epochs can be rebuilt from the log.
 /// [`FileError::Io`].
-pub fn read_epochs(partition_dir: &Path) -> Result<Vec<EpochEntry>, FileError> {
+pub fn read_epochs(io: &Io, partition_dir: &Path) -> Result<Vec<EpochEntry>, FileError> {
     let path = partition_dir.join(FILE_NAME);
-    match read_file(&path, MAX_TEXT_BYTES) {
+    match read_file(io, &path, MAX_TEXT_BYTES) {
         Ok(bytes) => parse_epochs(&bytes).map_err(|e| FileError::corrupt(&path, e)),
         Err(e) if e.is_not_found() => Ok(Vec::new()),
         Err(e) => Err(e),

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use alluvium_record_format::{Offset, Timestamp};
+use alluvium_segment::{FileKind, PartitionDir, SegmentFileName, Suffix};
 
 use crate::durable::{remove, rename, write_file};
 use crate::snapshot::{encode_snapshot, read_snapshot};
@@ -44,10 +46,10 @@ pub trait SnapshotStore {
     }
 }
 
-/// The snapshot files of a partition directory.
+/// The snapshot files of a partition directory. Follows the directory when it is renamed.
 #[derive(Clone, Debug)]
 pub struct SnapshotDir {
-    dir: PathBuf,
+    dir: Arc<PartitionDir>,
     offsets: BTreeSet<Offset>,
 }
 
@@ -57,39 +59,37 @@ impl SnapshotDir {
     /// # Errors
     ///
     /// [`FileError::Io`].
-    pub fn open(dir: &Path) -> Result<Self, FileError> {
-        let failed = |e| FileError::io(dir, FileAction::List, e);
+    pub fn open(dir: &Arc<PartitionDir>) -> Result<Self, FileError> {
+        let path = dir.path();
+        let failed = |e| FileError::io(&path, FileAction::List, e);
         let mut offsets = BTreeSet::new();
-        for entry in fs::read_dir(dir).map_err(failed)? {
+        for entry in fs::read_dir(&path).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
-            offsets.extend(name.to_str().and_then(parse_name));
+            let name = name.to_str().and_then(SegmentFileName::parse);
+            offsets.extend(name.filter(is_snapshot).map(|name| name.offset));
         }
         Ok(Self::with_offsets(dir, offsets))
     }
 
     /// The snapshots of a directory that was listed already.
     #[must_use]
-    pub fn with_offsets(dir: &Path, offsets: BTreeSet<Offset>) -> Self {
-        Self { dir: dir.to_path_buf(), offsets }
+    pub fn with_offsets(dir: &Arc<PartitionDir>, offsets: BTreeSet<Offset>) -> Self {
+        Self { dir: Arc::clone(dir), offsets }
     }
 
-    /// Follows a rename of the directory.
-    pub fn set_dir(&mut self, dir: &Path) {
-        self.dir = dir.to_path_buf();
-    }
-
-    /// Renames a snapshot for a later deletion, as its segment is; returns the new path.
+    /// Renames a snapshot for a later deletion, as its segment is; returns the new name.
     ///
     /// # Errors
     ///
     /// [`FileError::Io`].
-    pub fn mark_deleted(&mut self, offset: Offset) -> Result<Option<PathBuf>, FileError> {
+    pub fn mark_deleted(&mut self, offset: Offset) -> Result<Option<SegmentFileName>, FileError> {
         if !self.offsets.remove(&offset) {
             return Ok(None);
         }
-        let path = self.path(offset);
-        let deleted = path.with_extension("snapshot.deleted");
-        match rename(&path, &deleted) {
+        let deleted = snapshot_name(offset).with_suffix(Suffix::Deleted);
+        let to = self.dir.file_path(deleted);
+        self.dir.names_changed();
+        match rename(self.dir.io(), &self.path(offset), &to) {
             Ok(()) => Ok(Some(deleted)),
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
@@ -99,7 +99,7 @@ impl SnapshotDir {
     /// Where the snapshot of an offset is.
     #[must_use]
     pub fn path(&self, offset: Offset) -> PathBuf {
-        self.dir.join(format!("{:020}.snapshot", offset.get()))
+        self.dir.file_path(snapshot_name(offset))
     }
 }
 
@@ -109,17 +109,18 @@ impl SnapshotStore for SnapshotDir {
     }
 
     fn read(&self, offset: Offset) -> Result<Vec<ProducerEntry>, FileError> {
-        read_snapshot(&self.path(offset))
+        read_snapshot(self.dir.io(), &self.path(offset))
     }
 
     fn write(&mut self, offset: Offset, bytes: &[u8], sync: bool) -> Result<(), FileError> {
-        write_file(&self.path(offset), bytes, sync)?;
+        self.dir.names_changed();
+        write_file(self.dir.io(), &self.path(offset), bytes, sync)?;
         self.offsets.insert(offset);
         Ok(())
     }
 
     fn remove(&mut self, offset: Offset, why: &'static str) -> Result<(), FileError> {
-        remove(&self.path(offset))?;
+        remove(self.dir.io(), &self.path(offset))?;
         self.offsets.remove(&offset);
         tracing::info!(offset = offset.get(), why, "Deleted producer state snapshot");
         Ok(())
@@ -232,9 +233,12 @@ impl ProducerState {
     }
 }
 
-/// The offset in the name of a snapshot file.
-fn parse_name(name: &str) -> Option<Offset> {
-    let digits = name.strip_suffix(".snapshot")?;
-    let is_plain = digits.len() == 20 && digits.bytes().all(|b| b.is_ascii_digit());
-    is_plain.then(|| digits.parse().ok().map(Offset::new)).flatten()
+/// The name of the snapshot of an offset.
+pub(crate) const fn snapshot_name(offset: Offset) -> SegmentFileName {
+    SegmentFileName::new(offset, FileKind::Snapshot)
+}
+
+/// Whether a file is a snapshot in use.
+pub(crate) fn is_snapshot(name: &SegmentFileName) -> bool {
+    name.kind == FileKind::Snapshot && name.suffix == Suffix::None
 }

@@ -300,6 +300,11 @@ impl ProducerState {
         self.map_end_offset > self.snapshot_offset
     }
 
+    /// Whether no producer is known and no completed transaction waits for the high watermark.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.producers.is_empty() && !self.txns.has_unreplicated()
+    }
+
     pub(crate) const fn set_snapshot_offset(&mut self, offset: Offset) {
         self.snapshot_offset = offset;
     }

@@ -91,6 +91,10 @@ impl Transactions {
         self.first_ongoing().into_iter().chain(unreplicated).min_by_key(|txn| txn.first_offset)
     }
 
+    pub(super) fn has_unreplicated(&self) -> bool {
+        !self.unreplicated.is_empty()
+    }
+
     pub(super) fn ongoing(&self) -> impl Iterator<Item = &OngoingTxn> {
         self.ongoing.values()
     }

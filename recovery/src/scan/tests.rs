@@ -1,11 +1,14 @@
 //! One thread and many see the same batches, whatever the bytes are.
 
+#![expect(clippy::arithmetic_side_effects, reason = "a test that overflows fails")]
+
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use alluvium_record_format::{
     BatchBuilder, BatchSettings, Corruption, Offset, SimpleRecord, Timestamp,
 };
+use alluvium_segment::Io;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -22,7 +25,7 @@ struct Seen {
 
 fn see(path: &Path, config: ScanConfig) -> Seen {
     let len = u32::try_from(std::fs::metadata(path).unwrap().len()).unwrap();
-    let file = LogFile::open(path, 0, len).unwrap();
+    let file = LogFile::open(&Io::new(), path, 0, len).unwrap();
     let mut batches = Vec::new();
     let end = scan(&file, Offset::new(0), config, &mut |batch, damage| {
         batches.push((batch.position.get(), batch.last_offset().get(), damage));
@@ -117,7 +120,7 @@ fn a_visitor_that_stops_is_not_called_again() {
     let log: Vec<u8> = (0..100).flat_map(|n| batch(n, &[b"value"])).collect();
     std::fs::write(&path, &log).unwrap();
     let len = u32::try_from(log.len()).unwrap();
-    let file = LogFile::open(&path, 0, len).unwrap();
+    let file = LogFile::open(&Io::new(), &path, 0, len).unwrap();
     for threads in [1, 3] {
         let config = ScanConfig::new().threads(threads).chunk_bytes(200);
         let mut left = 10;

@@ -5,6 +5,7 @@ use alluvium_recovery::{
     CheckpointKind, Damage, DamageKind, EpochEntry, FileError, OffsetCheckpoint, TopicPartition,
     parse_epochs, read_epochs,
 };
+use alluvium_segment::Io;
 
 fn epochs(text: &str) -> Result<Vec<EpochEntry>, Damage> {
     parse_epochs(text.as_bytes())
@@ -111,10 +112,10 @@ fn of_two_entries_for_a_partition_the_later_counts() {
 fn a_file_comes_back_as_written_and_leaves_no_temporary_file() {
     let dir = tempfile::tempdir().unwrap();
     for kind in CheckpointKind::ALL {
-        assert!(OffsetCheckpoint::read(kind, dir.path()).unwrap().is_empty());
-        one_offset().write(kind, dir.path()).unwrap();
-        one_offset().write(kind, dir.path()).unwrap();
-        assert_eq!(OffsetCheckpoint::read(kind, dir.path()).unwrap(), one_offset());
+        assert!(OffsetCheckpoint::read(&Io::new(), kind, dir.path()).unwrap().is_empty());
+        one_offset().write(&Io::new(), kind, dir.path()).unwrap();
+        one_offset().write(&Io::new(), kind, dir.path()).unwrap();
+        assert_eq!(OffsetCheckpoint::read(&Io::new(), kind, dir.path()).unwrap(), one_offset());
         assert_eq!(std::fs::read(kind.path(dir.path())).unwrap(), b"0\n1\nt 0 0\n");
     }
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 4);
@@ -126,8 +127,8 @@ fn a_left_over_temporary_file_is_overwritten() {
     let kind = CheckpointKind::RecoveryPoint;
     let temporary = kind.path(dir.path()).with_extension("tmp");
     std::fs::write(&temporary, "half of a longer file from before the crash").unwrap();
-    one_offset().write(kind, dir.path()).unwrap();
-    assert_eq!(OffsetCheckpoint::read(kind, dir.path()).unwrap(), one_offset());
+    one_offset().write(&Io::new(), kind, dir.path()).unwrap();
+    assert_eq!(OffsetCheckpoint::read(&Io::new(), kind, dir.path()).unwrap(), one_offset());
     assert!(!temporary.exists());
 }
 
@@ -136,10 +137,10 @@ fn a_damaged_file_is_named_in_the_error() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("leader-epoch-checkpoint");
     std::fs::write(&path, "0\n1\n").unwrap();
-    let error = read_epochs(dir.path()).unwrap_err();
+    let error = read_epochs(&Io::new(), dir.path()).unwrap_err();
     assert_eq!(error.path(), path);
     assert!(error.damage().is_some());
     std::fs::remove_file(&path).unwrap();
     std::fs::create_dir(&path).unwrap();
-    assert!(matches!(read_epochs(dir.path()).unwrap_err(), FileError::Io { .. }));
+    assert!(matches!(read_epochs(&Io::new(), dir.path()).unwrap_err(), FileError::Io { .. }));
 }

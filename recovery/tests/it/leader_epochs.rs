@@ -2,6 +2,7 @@
 
 use alluvium_record_format::{LeaderEpoch, Offset};
 use alluvium_recovery::{EpochEntry, LeaderEpochCache, read_epochs};
+use alluvium_segment::Io;
 
 const fn epoch(raw: i32) -> LeaderEpoch {
     LeaderEpoch::new(raw)
@@ -127,14 +128,14 @@ fn the_file_is_written_once_a_change_and_read_back() {
     epochs.assign(epoch(0), at(0));
     let pending = epochs.pending_write().unwrap();
     epochs.assign(epoch(1), at(6));
-    pending.write(dir.path()).unwrap();
+    pending.write(&Io::new(), dir.path()).unwrap();
     epochs.mark_written(&pending);
     assert!(epochs.is_dirty(), "epoch 1 came after the pending write was taken");
-    epochs.flush(dir.path()).unwrap();
+    epochs.flush(&Io::new(), dir.path()).unwrap();
     assert!(!epochs.is_dirty());
-    assert_eq!(read_epochs(dir.path()).unwrap(), epochs.entries());
+    assert_eq!(read_epochs(&Io::new(), dir.path()).unwrap(), epochs.entries());
     epochs.clear();
-    epochs.flush(dir.path()).unwrap();
+    epochs.flush(&Io::new(), dir.path()).unwrap();
     let path = dir.path().join(LeaderEpochCache::FILE_NAME);
     assert_eq!(std::fs::read(path).unwrap(), b"0\n0\n");
 }

@@ -2,6 +2,7 @@
 
 mod batches;
 mod checkpoint_files;
+mod directory;
 mod golden_files;
 mod leader_epochs;
 mod producer_checks;

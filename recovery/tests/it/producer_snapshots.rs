@@ -9,6 +9,7 @@ use alluvium_recovery::{
 };
 
 use crate::batches::TestBatch;
+use crate::directory::Disk;
 
 const NOW: Timestamp = Timestamp::new(2000);
 
@@ -26,28 +27,23 @@ fn offsets(snapshots: &SnapshotDir) -> Vec<i64> {
     snapshots.offsets().iter().map(|offset| offset.get()).collect()
 }
 
-fn files(dir: &std::path::Path) -> BTreeSet<String> {
-    let entries = std::fs::read_dir(dir).unwrap();
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-}
-
 #[test]
 fn a_snapshot_is_taken_only_when_the_state_has_moved_on() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut snapshots = SnapshotDir::open(dir.path()).unwrap();
+    let disk = Disk::new();
+    let mut snapshots = SnapshotDir::open(disk.dir()).unwrap();
     let mut state = ProducerState::default();
     assert_eq!(state.take_snapshot(&mut snapshots, true).unwrap(), None);
     append(&mut state, TestBatch::new(0, 3).producer(9, 0, 0));
     assert_eq!(state.take_snapshot(&mut snapshots, false).unwrap(), Some(Offset::new(3)));
     assert_eq!(state.take_snapshot(&mut snapshots, false).unwrap(), None);
     assert_eq!(offsets(&snapshots), [3]);
-    assert_eq!(offsets(&SnapshotDir::open(dir.path()).unwrap()), [3]);
+    assert_eq!(offsets(&SnapshotDir::open(disk.dir()).unwrap()), [3]);
 }
 
 #[test]
 fn a_restart_knows_the_last_batch_and_the_open_transaction() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut snapshots = SnapshotDir::open(dir.path()).unwrap();
+    let disk = Disk::new();
+    let mut snapshots = SnapshotDir::open(disk.dir()).unwrap();
     let mut state = ProducerState::default();
     append(&mut state, TestBatch::new(0, 1).producer(9, 0, 0));
     append(&mut state, TestBatch::new(1, 2).producer(9, 0, 1).transactional());
@@ -67,20 +63,20 @@ fn a_restart_knows_the_last_batch_and_the_open_transaction() {
 #[test]
 fn a_damaged_snapshot_is_deleted_and_the_one_before_is_taken() {
     for damage in [&b""[..], &[0, 1, 0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 0], &[0, 0x63]] {
-        let dir = tempfile::tempdir().unwrap();
-        let mut snapshots = SnapshotDir::open(dir.path()).unwrap();
+        let disk = Disk::new();
+        let mut snapshots = SnapshotDir::open(disk.dir()).unwrap();
         let mut state = ProducerState::default();
         append(&mut state, TestBatch::new(0, 3).producer(9, 0, 0));
         state.take_snapshot(&mut snapshots, true).unwrap();
         std::fs::write(snapshots.path(Offset::new(9)), damage).unwrap();
         std::fs::write(snapshots.path(Offset::new(500)), damage).unwrap();
 
-        let mut snapshots = SnapshotDir::open(dir.path()).unwrap();
+        let mut snapshots = SnapshotDir::open(disk.dir()).unwrap();
         let mut state = ProducerState::default();
         let (start, end) = (Offset::new(0), Offset::new(9));
         state.truncate_and_reload(&mut snapshots, start, end, NOW).unwrap();
         assert_eq!(offsets(&snapshots), [3]);
-        assert_eq!(files(dir.path()).len(), 1);
+        assert_eq!(disk.names().len(), 1);
         assert_eq!(state.map_end_offset(), Offset::new(3));
         assert_eq!(state.snapshot_offset(), Offset::new(3));
         assert_eq!(state.producers().len(), 1);
@@ -89,8 +85,8 @@ fn a_damaged_snapshot_is_deleted_and_the_one_before_is_taken() {
 
 #[test]
 fn without_a_snapshot_the_state_begins_at_the_log_start() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut snapshots = SnapshotDir::open(dir.path()).unwrap();
+    let disk = Disk::new();
+    let mut snapshots = SnapshotDir::open(disk.dir()).unwrap();
     let mut state = ProducerState::default();
     append(&mut state, TestBatch::new(0, 3).producer(9, 0, 0));
     state.truncate_and_reload(&mut snapshots, Offset::new(2), Offset::new(9), NOW).unwrap();
@@ -100,8 +96,8 @@ fn without_a_snapshot_the_state_begins_at_the_log_start() {
 
 #[test]
 fn a_state_that_is_at_the_log_end_already_is_kept() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut snapshots = SnapshotDir::open(dir.path()).unwrap();
+    let disk = Disk::new();
+    let mut snapshots = SnapshotDir::open(disk.dir()).unwrap();
     let mut state = ProducerState::default();
     append(&mut state, TestBatch::new(0, 3).producer(9, 0, 0));
     state.truncate_and_reload(&mut snapshots, Offset::new(1), Offset::new(3), NOW).unwrap();
@@ -112,8 +108,8 @@ fn a_state_that_is_at_the_log_end_already_is_kept() {
 /// FR-082: expiry is judged by the time of the records, so old records lose their producer.
 #[test]
 fn a_restart_forgets_producers_whose_records_are_older_than_the_expiry() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut snapshots = SnapshotDir::open(dir.path()).unwrap();
+    let disk = Disk::new();
+    let mut snapshots = SnapshotDir::open(disk.dir()).unwrap();
     let mut state = ProducerState::default();
     append(&mut state, TestBatch::new(0, 1).producer(9, 0, 0).timestamp(1000));
     append(&mut state, TestBatch::new(1, 1).producer(8, 0, 0).timestamp(86_400_000));
@@ -130,15 +126,15 @@ fn a_restart_forgets_producers_whose_records_are_older_than_the_expiry() {
 #[test]
 fn strays_go_except_the_newest_one_at_or_above_the_last_segment() {
     let remaining = |snapshots: &[i64], bases: &[i64]| {
-        let dir = tempfile::tempdir().unwrap();
+        let disk = Disk::new();
         for offset in snapshots {
-            std::fs::write(dir.path().join(format!("{offset:020}.snapshot")), b"").unwrap();
+            disk.write(&format!("{offset:020}.snapshot"), b"");
         }
-        std::fs::write(dir.path().join("12.snapshot"), b"").unwrap();
-        let mut store = SnapshotDir::open(dir.path()).unwrap();
+        disk.write("12.snapshot", b"");
+        let mut store = SnapshotDir::open(disk.dir()).unwrap();
         let bases = bases.iter().copied().map(Offset::new).collect();
         ProducerState::remove_stray_snapshots(&mut store, &bases).unwrap();
-        assert!(files(dir.path()).contains("12.snapshot"), "not a name of ours");
+        assert!(disk.has("12.snapshot"), "not a name of ours");
         offsets(&store)
     };
     assert_eq!(remaining(&[3, 4, 6, 8, 12], &[0, 3, 6]), [3, 6, 12]);
@@ -149,11 +145,12 @@ fn strays_go_except_the_newest_one_at_or_above_the_last_segment() {
 
 #[test]
 fn a_snapshot_goes_with_its_segment() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut snapshots = SnapshotDir::open(dir.path()).unwrap();
+    let disk = Disk::new();
+    let mut snapshots = SnapshotDir::open(disk.dir()).unwrap();
     snapshots.write(Offset::new(3), b"any", false).unwrap();
     let deleted = snapshots.mark_deleted(Offset::new(3)).unwrap().unwrap();
-    assert!(deleted.ends_with("00000000000000000003.snapshot.deleted") && deleted.exists());
+    assert_eq!(deleted.to_string(), "00000000000000000003.snapshot.deleted");
+    assert!(disk.has("00000000000000000003.snapshot.deleted"));
     assert_eq!(snapshots.mark_deleted(Offset::new(3)).unwrap(), None);
     assert_eq!(offsets(&snapshots), [0; 0]);
 }

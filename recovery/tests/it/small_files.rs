@@ -5,6 +5,7 @@ use alluvium_recovery::{
     CleanShutdown, DamageKind, FileError, MetaConflict, MetaProperties, MetaVersion,
     PartitionMetadata, ProducerEntry, ProducerSnapshot, Properties, encode_snapshot, read_snapshot,
 };
+use alluvium_segment::Io;
 
 fn one_producer() -> Vec<u8> {
     encode_snapshot([&ProducerEntry::new(ProducerId::new(7), ProducerEpoch::new(0))])
@@ -43,7 +44,7 @@ fn a_snapshot_file_with_a_wrong_checksum_names_file_and_byte() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("00000000000000000009.snapshot");
     std::fs::write(&path, [0, 1, 0xde, 0xad, 0xbe, 0xef, 0, 0, 0, 0]).unwrap();
-    let error = read_snapshot(&path).unwrap_err();
+    let error = read_snapshot(&Io::new(), &path).unwrap_err();
     assert_eq!(error.path(), path);
     let damage = error.damage().unwrap();
     let expected = "byte 2: stored checksum 0xdeadbeef, computed 0x48674bc7";
@@ -71,18 +72,18 @@ fn partition_metadata_without_a_usable_topic_id_is_damage() {
 #[test]
 fn partition_metadata_comes_back_as_written() {
     let dir = tempfile::tempdir().unwrap();
-    assert_eq!(PartitionMetadata::read(dir.path()).unwrap(), None);
+    assert_eq!(PartitionMetadata::read(&Io::new(), dir.path()).unwrap(), None);
     let metadata = PartitionMetadata::new(Uuid::from_bytes([7; 16]));
-    metadata.write(dir.path()).unwrap();
-    assert_eq!(PartitionMetadata::read(dir.path()).unwrap(), Some(metadata));
+    metadata.write(&Io::new(), dir.path()).unwrap();
+    assert_eq!(PartitionMetadata::read(&Io::new(), dir.path()).unwrap(), Some(metadata));
 }
 
 /// FR-072.
 #[test]
 fn any_file_of_the_name_is_a_clean_shutdown_until_it_is_removed() {
     let dir = tempfile::tempdir().unwrap();
-    assert_eq!(CleanShutdown::read(dir.path()).unwrap(), None);
-    assert!(!CleanShutdown::remove(dir.path()).unwrap());
+    assert_eq!(CleanShutdown::read(&Io::new(), dir.path()).unwrap(), None);
+    assert!(!CleanShutdown::remove(&Io::new(), dir.path()).unwrap());
     for (content, epoch) in [
         ("", None),
         ("junk", None),
@@ -90,13 +91,16 @@ fn any_file_of_the_name_is_a_clean_shutdown_until_it_is_removed() {
         ("{ \"brokerEpoch\" : 42, \"version\" : 0 }", Some(42)),
     ] {
         std::fs::write(dir.path().join(CleanShutdown::FILE_NAME), content).unwrap();
-        let marker = CleanShutdown::read(dir.path()).unwrap().unwrap();
+        let marker = CleanShutdown::read(&Io::new(), dir.path()).unwrap().unwrap();
         assert_eq!(marker.broker_epoch, epoch, "{content:?}");
     }
-    assert!(CleanShutdown::remove(dir.path()).unwrap());
-    assert_eq!(CleanShutdown::read(dir.path()).unwrap(), None);
-    CleanShutdown::new(Some(7)).write(dir.path()).unwrap();
-    assert_eq!(CleanShutdown::read(dir.path()).unwrap(), Some(CleanShutdown::new(Some(7))));
+    assert!(CleanShutdown::remove(&Io::new(), dir.path()).unwrap());
+    assert_eq!(CleanShutdown::read(&Io::new(), dir.path()).unwrap(), None);
+    CleanShutdown::new(Some(7)).write(&Io::new(), dir.path()).unwrap();
+    assert_eq!(
+        CleanShutdown::read(&Io::new(), dir.path()).unwrap(),
+        Some(CleanShutdown::new(Some(7)))
+    );
 }
 
 /// FR-072: a marker that cannot be removed must take the directory offline.
@@ -104,7 +108,10 @@ fn any_file_of_the_name_is_a_clean_shutdown_until_it_is_removed() {
 fn a_marker_that_cannot_be_removed_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join(CleanShutdown::FILE_NAME)).unwrap();
-    assert!(matches!(CleanShutdown::remove(dir.path()).unwrap_err(), FileError::Io { .. }));
+    assert!(matches!(
+        CleanShutdown::remove(&Io::new(), dir.path()).unwrap_err(),
+        FileError::Io { .. }
+    ));
 }
 
 #[test]

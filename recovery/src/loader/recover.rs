@@ -1,0 +1,333 @@
+//! Recovery of one segment: every batch is looked at, what is unsound goes, indexes are made new.
+
+use std::ops::ControlFlow;
+
+use alluvium_record_format::{CorruptKind, Corruption, Offset};
+use alluvium_segment::{FileKind, SegmentFileName};
+use alluvium_sparse_index::{AbortedTxn, BuiltIndexes, IndexBuilder, Refusal};
+
+use super::{Change, LoadError, Loader, Progress, Reason, RecoveredSegment, Warning};
+use crate::replay::{Replay, rebuild, take_replayed};
+use crate::scan::{ScanEnd, scan};
+use crate::{FileError, FoundBatch, LeaderEpochCache, ProducerState};
+
+/// What becomes of damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Damage {
+    /// The file is cut there: the bytes were not synced.
+    Cut,
+    /// The bytes stay, as they were synced once. Indexes cover what can be walked.
+    Keep,
+}
+
+/// Why a segment is recovered, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Recovery {
+    pub(super) base: Offset,
+    pub(super) reason: Reason,
+    pub(super) damage: Damage,
+}
+
+/// The outcome of a recovery.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Recovered {
+    /// The segment is sound now and was not cut.
+    Whole,
+    /// The segment was cut: whatever follows it must go.
+    Cut,
+    /// An offset does not fit, so the segment must be split.
+    Overflow(Offset),
+}
+
+/// Why a walk over a segment ended before its file did.
+#[derive(Clone, Copy, Debug)]
+enum Stop {
+    Damage(Corruption),
+    Overflow(Offset),
+    OutOfOrder { last: Offset, found: Offset },
+    Interrupted,
+}
+
+impl Loader<'_> {
+    /// Recovers a segment, and removes those behind it if it is cut.
+    pub(super) fn recover(&mut self, recovery: Recovery) -> Result<Recovered, LoadError> {
+        let log = SegmentFileName::new(recovery.base, FileKind::Log);
+        let mut state = ProducerState::new(self.config.producers);
+        self.replay(&mut state, recovery.base, false)?;
+        let file = self.directory.open_log(log).map_err(|e| self.failed(e))?;
+        let mut walk = SegmentWalk::new(self, recovery, &mut state, file.len());
+        let end = scan(&file, recovery.base, walk.config.scan, &mut |batch, damage| {
+            walk.take(batch, damage)
+        });
+        let outcome = end.map(|end| walk.finish(end));
+        let found = outcome.map_err(|e| self.failed(e))?;
+        match found.stop {
+            Some(Stop::Interrupted) => {
+                return Err(LoadError::Interrupted { dir: self.directory.path().clone() });
+            }
+            Some(Stop::Overflow(offset)) => return Ok(Recovered::Overflow(offset)),
+            _ => {}
+        }
+        self.settle(recovery, &found, state, file.len())
+    }
+
+    /// Brings the files of a segment to what its walk has found.
+    fn settle(
+        &mut self,
+        recovery: Recovery,
+        found: &Found,
+        mut state: ProducerState,
+        file_bytes: u32,
+    ) -> Result<Recovered, LoadError> {
+        let base = recovery.base;
+        let is_cut = found.kept_bytes < file_bytes && recovery.damage == Damage::Cut;
+        if is_cut {
+            tracing::warn!(
+                base_offset = base.get(),
+                kept_bytes = found.kept_bytes,
+                next_offset = found.next_offset.get(),
+                "Corruption found in segment, Truncating segment"
+            );
+            // Before the cut: a crash between must not leave a hole that looks sound.
+            self.remove_behind(base, Reason::AfterCut(found.next_offset))?;
+        }
+        self.write_indexes(recovery, found).map_err(|e| self.failed(e))?;
+        if is_cut {
+            self.cut(base, file_bytes, found).map_err(|e| self.failed(e))?;
+        }
+        if !matches!(found.stop, Some(Stop::OutOfOrder { .. })) {
+            state.take_snapshot(&mut self.directory, true).map_err(|e| self.failed(e))?;
+        }
+        self.note_end(base, found.next_offset);
+        let kept_bytes = if is_cut { found.kept_bytes } else { file_bytes };
+        self.report.recovered.push(RecoveredSegment {
+            base_offset: base,
+            file_bytes: file_bytes.into(),
+            kept_bytes: kept_bytes.into(),
+            batch_count: found.batch_count,
+            next_offset: found.next_offset,
+            damage: found.damage,
+        });
+        Ok(if is_cut { Recovered::Cut } else { Recovered::Whole })
+    }
+
+    fn write_indexes(&mut self, recovery: Recovery, found: &Found) -> Result<(), FileError> {
+        let files = [
+            (FileKind::OffsetIndex, &found.indexes.offset_index),
+            (FileKind::TimeIndex, &found.indexes.time_index),
+            (FileKind::TransactionIndex, &found.aborted),
+        ];
+        for (kind, bytes) in files {
+            let name = SegmentFileName::new(recovery.base, kind);
+            let is_there = self.directory.has(recovery.base, kind);
+            // A segment without aborted transactions has no such file.
+            let is_needed = is_there || kind != FileKind::TransactionIndex || !bytes.is_empty();
+            let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+            let is_same = is_there
+                && self.directory.len(name)? == len
+                && self.directory.read(name, len)? == *bytes;
+            if is_needed && !is_same {
+                self.directory.write(name, bytes.clone(), recovery.reason)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn cut(&mut self, base: Offset, file_bytes: u32, found: &Found) -> Result<(), FileError> {
+        let change = Change::Cut {
+            file: SegmentFileName::new(base, FileKind::Log),
+            from_bytes: file_bytes.into(),
+            to_bytes: found.kept_bytes.into(),
+        };
+        let reason = match (found.stop, found.damage) {
+            (Some(Stop::OutOfOrder { last, found }), _) => Reason::OutOfOrder { last, found },
+            (_, Some(damage)) => Reason::Damage(damage),
+            (_, None) => Reason::LeftOver,
+        };
+        self.directory.change(change, reason)
+    }
+
+    /// Rebuilds producer state up to an offset, with what is loaded so far.
+    pub(super) fn replay(
+        &mut self,
+        state: &mut ProducerState,
+        end: Offset,
+        is_clean: bool,
+    ) -> Result<(), LoadError> {
+        let bases = self.directory.bases();
+        let mut replay = Replay::new(self.log_start_offset, end, self.config.now);
+        replay.is_clean = is_clean;
+        let mut open = |directory: &mut super::directory::Directory, base: Offset| {
+            directory.open_log(SegmentFileName::new(base, FileKind::Log)).map(Some)
+        };
+        rebuild(state, &mut self.directory, &bases, &replay, &mut open).map_err(|e| self.failed(e))
+    }
+}
+
+/// What the walk over a segment has found.
+struct Found {
+    indexes: BuiltIndexes,
+    aborted: Vec<u8>,
+    kept_bytes: u32,
+    batch_count: u64,
+    next_offset: Offset,
+    damage: Option<Corruption>,
+    stop: Option<Stop>,
+}
+
+/// The walk over a segment, with all that its batches change.
+struct SegmentWalk<'w, 'p> {
+    config: super::LoadConfig,
+    recovery: Recovery,
+    builder: IndexBuilder,
+    epochs: &'w mut LeaderEpochCache,
+    state: &'w mut ProducerState,
+    aborted: Vec<u8>,
+    batch_count: u64,
+    next_offset: Offset,
+    damage: Option<Corruption>,
+    stop: Option<Stop>,
+    warnings: &'w mut Vec<Warning>,
+    progress: &'w mut (dyn FnMut(Progress) -> ControlFlow<()> + 'p),
+    total_bytes: u32,
+    /// The byte at which the callback is next told.
+    tell_at: u32,
+}
+
+impl<'w, 'p> SegmentWalk<'w, 'p> {
+    fn new(
+        loader: &'w mut Loader<'p>,
+        recovery: Recovery,
+        state: &'w mut ProducerState,
+        total_bytes: u32,
+    ) -> Self {
+        let interval = loader.config.segment.index_interval_bytes;
+        Self {
+            config: loader.config,
+            recovery,
+            builder: IndexBuilder::new(recovery.base, interval),
+            epochs: &mut loader.epochs,
+            state,
+            aborted: Vec::new(),
+            batch_count: 0,
+            next_offset: recovery.base,
+            damage: None,
+            stop: None,
+            warnings: &mut loader.report.warnings,
+            progress: loader.progress,
+            total_bytes,
+            tell_at: 0,
+        }
+    }
+
+    fn take(&mut self, batch: &FoundBatch, damage: Option<Corruption>) -> ControlFlow<()> {
+        let result = self.tell(batch).and_then(|()| self.check(batch, damage));
+        match result {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(stop) => {
+                self.stop = Some(stop);
+                ControlFlow::Break(())
+            }
+        }
+    }
+
+    fn check(&mut self, batch: &FoundBatch, damage: Option<Corruption>) -> Result<(), Stop> {
+        if let Some(damage) = damage {
+            if self.recovery.damage == Damage::Cut {
+                return Err(Stop::Damage(damage));
+            }
+            self.damage.get_or_insert(damage);
+        }
+        let info = batch.index_info();
+        if info.last_offset < self.recovery.base {
+            let found = info.last_offset.get();
+            return Err(Stop::Damage(CorruptKind::out_of_range(found).at(batch.position)));
+        }
+        if info.last_offset.relative_to(self.recovery.base).is_none() {
+            return Err(Stop::Overflow(info.last_offset));
+        }
+        match self.builder.push(info) {
+            Ok(()) => {}
+            Err(Refusal::OutOfOrder { last, found, .. }) => {
+                return Err(Stop::OutOfOrder { last, found });
+            }
+            Err(_) => return Err(Stop::Overflow(info.last_offset)),
+        }
+        self.batch_count = self.batch_count.saturating_add(1);
+        self.next_offset = batch.next_offset();
+        if damage.is_none() {
+            self.note(batch);
+        }
+        Ok(())
+    }
+
+    /// Takes a sound batch into leader epochs, producer state and the transaction index.
+    fn note(&mut self, batch: &FoundBatch) {
+        if let Some(epoch) = batch.leader_epoch()
+            && self.epochs.latest().is_none_or(|latest| epoch > latest.epoch)
+        {
+            self.epochs.assign(epoch, batch.base_offset());
+        }
+        let aborted = &mut self.aborted;
+        let taken = take_replayed(self.state, batch, &mut |state, txn| {
+            if txn.is_aborted {
+                let stable = state.last_stable_offset(txn);
+                let txn =
+                    AbortedTxn::new(txn.producer_id, txn.first_offset, txn.last_offset, stable);
+                aborted.extend_from_slice(&txn.to_bytes());
+            }
+        });
+        if let Err(error) = taken {
+            let offset = batch.base_offset();
+            self.warnings.push(Warning::ProducerBatch { offset, error });
+        }
+        self.state.set_map_end_offset(batch.next_offset());
+    }
+
+    fn tell(&mut self, batch: &FoundBatch) -> Result<(), Stop> {
+        if batch.position.get() < self.tell_at {
+            return Ok(());
+        }
+        self.tell_at = batch.position.get().saturating_add(TELL_BYTES);
+        let told = (self.progress)(Progress::Scanning {
+            base_offset: self.recovery.base,
+            done_bytes: batch.position.get().into(),
+            total_bytes: self.total_bytes.into(),
+        });
+        if told.is_break() { Err(Stop::Interrupted) } else { Ok(()) }
+    }
+
+    fn finish(self, end: ScanEnd) -> Found {
+        let stop = self.stop.or(end.damage.map(Stop::Damage));
+        let damage = match stop {
+            Some(Stop::Damage(damage)) => self.damage.or(Some(damage)),
+            _ => self.damage,
+        };
+        if let Some(damage) = damage.filter(|_| self.recovery.damage == Damage::Keep) {
+            let base_offset = self.recovery.base;
+            self.warnings.push(Warning::DamageKept { base_offset, damage });
+        }
+        let mut found = Found {
+            // The rule never makes a final entry below the last one.
+            indexes: self.builder.finish().unwrap_or_default(),
+            aborted: self.aborted,
+            kept_bytes: end.valid_bytes,
+            batch_count: self.batch_count,
+            next_offset: self.next_offset,
+            damage,
+            stop,
+        };
+        // Kafka empties a segment whose offsets fall back below an indexed one.
+        let is_emptied = matches!(stop, Some(Stop::OutOfOrder { .. }));
+        if is_emptied && self.recovery.damage == Damage::Cut {
+            found.indexes = BuiltIndexes::default();
+            found.aborted = Vec::new();
+            (found.kept_bytes, found.batch_count) = (0, 0);
+            found.next_offset = self.recovery.base;
+        }
+        found
+    }
+}
+
+/// Bytes between two calls of the progress callback.
+const TELL_BYTES: u32 = 16 << 20;
