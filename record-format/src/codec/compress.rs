@@ -76,8 +76,8 @@ pub struct Compressor {
 impl Compressor {
     /// One for `codec`, at `level` or at Kafka's default.
     ///
-    /// lz4: the level is checked, and then one and the same fast compressor runs at every level;
-    /// Kafka's slower ones (all but 9) pack tighter.
+    /// lz4: 9 is the fast compressor, every other level the high one, as in Kafka. That one looks
+    /// for longer matches, the more the higher the level, up to 12.
     ///
     /// # Errors
     ///
@@ -172,7 +172,7 @@ impl Sink {
             #[cfg(feature = "snappy")]
             Codec::Snappy => Ok(Self::Snappy(snappy::Writer::new())),
             #[cfg(feature = "lz4")]
-            Codec::Lz4 => Ok(Self::Lz4(lz4::Writer::new())),
+            Codec::Lz4 => Ok(Self::Lz4(lz4::Writer::new(level))),
             #[cfg(feature = "zstd")]
             Codec::Zstd => zstd::Writer::new(level)
                 .map(Self::Zstd)

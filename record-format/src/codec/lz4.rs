@@ -1,5 +1,6 @@
 //! The LZ4 frame by the rules of Kafka's reader: `docs/format/codecs.md#lz4`.
 
+mod high;
 mod writer;
 
 use alloc::vec::Vec;

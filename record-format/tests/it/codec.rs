@@ -4,6 +4,7 @@ mod cuts;
 mod damage;
 mod golden;
 mod heap;
+mod levels;
 mod limits;
 mod packed;
 mod prop_codec;

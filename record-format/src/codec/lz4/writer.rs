@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use super::high::HighCompressor;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
 use super::{MAGIC, STORED, VERSION_1_INDEPENDENT};
@@ -9,17 +10,27 @@ use crate::codec::compress::Failed;
 
 /// Collects a block and writes it.
 pub(in crate::codec) struct Writer {
-    table: CompressTable,
-    /// Where a block is compressed to: zeroed once, not for every block.
-    packed: Vec<u8>,
+    packer: Packer,
     block: Vec<u8>,
     begun: bool,
 }
 
+/// Packs blocks, each by itself.
+enum Packer {
+    /// With the room that a block is compressed to: zeroed once, not for every block.
+    Fast(CompressTable, Vec<u8>),
+    High(HighCompressor, Vec<u8>),
+}
+
 impl Writer {
-    pub(in crate::codec) fn new() -> Self {
-        let table = CompressTable::default();
-        Self { table, packed: Vec::new(), block: Vec::new(), begun: false }
+    /// One at `level`: 9 is the fast compressor, all others are the high one.
+    pub(in crate::codec) fn new(level: i32) -> Self {
+        let packer = if level == FAST_LEVEL {
+            Packer::Fast(CompressTable::default(), Vec::new())
+        } else {
+            Packer::High(HighCompressor::new(level), Vec::new())
+        };
+        Self { packer, block: Vec::new(), begun: false }
     }
 
     pub(in crate::codec) fn write(
@@ -33,10 +44,10 @@ impl Writer {
             let missing = BLOCK_LEN.saturating_sub(self.block.len());
             let Some((part, after)) = rest.split_at_checked(missing) else { break };
             if self.block.is_empty() {
-                append(&mut self.table, &mut self.packed, part, out)?;
+                self.packer.append(part, out)?;
             } else {
                 self.block.extend_from_slice(part);
-                append(&mut self.table, &mut self.packed, &self.block, out)?;
+                self.packer.append(&self.block, out)?;
                 self.block.clear();
             }
             rest = after;
@@ -48,7 +59,7 @@ impl Writer {
     pub(in crate::codec) fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), Failed> {
         self.begin(out);
         if !self.block.is_empty() {
-            append(&mut self.table, &mut self.packed, &self.block, out)?;
+            self.packer.append(&self.block, out)?;
         }
         out.extend_from_slice(&END_MARK);
         self.reset();
@@ -69,30 +80,39 @@ impl Writer {
     }
 }
 
-/// Compresses one block onto the end of `out`, behind its length; stores it where that is not
-/// shorter.
-fn append(
-    table: &mut CompressTable,
-    packed: &mut Vec<u8>,
-    block: &[u8],
-    out: &mut Vec<u8>,
-) -> Result<(), Failed> {
-    let most = get_maximum_output_size(block.len());
-    if packed.len() < most {
-        packed.resize(most, 0);
+impl Packer {
+    /// Compresses one block onto the end of `out`, behind its length; stores it where that is
+    /// not shorter.
+    fn append(&mut self, block: &[u8], out: &mut Vec<u8>) -> Result<(), Failed> {
+        let packed = self.pack(block)?;
+        let (flag, bytes) = if packed.len() < block.len() { (0, packed) } else { (STORED, block) };
+        let size = u32::try_from(bytes.len()).map_err(|_detail| Failed)?;
+        out.extend_from_slice(&(size | flag).to_le_bytes());
+        out.extend_from_slice(bytes);
+        Ok(())
     }
-    let len = compress_into_with_table(block, packed, table).map_err(|_detail| Failed)?;
-    let (flag, bytes) = if len < block.len() {
-        (0, packed.get(..len).unwrap_or_default())
-    } else {
-        (STORED, block)
-    };
-    let size = u32::try_from(bytes.len()).map_err(|_detail| Failed)?;
-    out.extend_from_slice(&(size | flag).to_le_bytes());
-    out.extend_from_slice(bytes);
-    Ok(())
+
+    fn pack(&mut self, block: &[u8]) -> Result<&[u8], Failed> {
+        match self {
+            Self::Fast(table, packed) => {
+                let most = get_maximum_output_size(block.len());
+                if packed.len() < most {
+                    packed.resize(most, 0);
+                }
+                let len = compress_into_with_table(block, packed, table);
+                packed.get(..len.map_err(|_detail| Failed)?).ok_or(Failed)
+            }
+            Self::High(compressor, packed) => {
+                packed.clear();
+                compressor.compress(block, packed);
+                Ok(packed)
+            }
+        }
+    }
 }
 
+/// Kafka's default level, and its only one for the fast compressor.
+const FAST_LEVEL: i32 = 9;
 const BLOCK_LEN: usize = 64 << 10;
 const BLOCKS_OF_64_KIB: u8 = 0x40;
 
