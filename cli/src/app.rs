@@ -9,6 +9,7 @@ use crate::console::Console;
 use crate::dump::DumpArgs;
 use crate::error::CliError;
 use crate::lookup::LookupArgs;
+use crate::verify::VerifyArgs;
 
 /// Look into and check the disks of Apache Kafka. Nothing is ever changed.
 #[derive(Debug, Parser)]
@@ -34,6 +35,7 @@ Exit codes:
 enum Command {
     Dump(DumpArgs),
     Lookup(LookupArgs),
+    Verify(VerifyArgs),
 }
 
 /// Runs the command line `args`, the program's name first. Returns the exit code of the process:
@@ -71,6 +73,7 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<(), CliError> {
     match command {
         Command::Dump(args) => crate::dump::run(args, console),
         Command::Lookup(args) => crate::lookup::run(args, console),
+        Command::Verify(args) => crate::verify::run(args, console),
     }
 }
 

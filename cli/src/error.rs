@@ -16,6 +16,9 @@ pub(crate) enum CliError {
     /// A checkpoint, snapshot or metadata file is damaged or could not be read.
     #[error(transparent)]
     File { source: FileError },
+    /// A path that is nothing that Kafka writes.
+    #[error("{} is no file, partition or log directory of Kafka", path.display())]
+    NotKafka { path: PathBuf },
     /// An option of another form of output.
     #[error("{option} does not go with this --format; see alluvium help dump")]
     Misplaced { option: &'static str },

@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
-#![expect(dead_code, reason = "commands to come use the rest")]
 
 mod app;
 mod console;
@@ -10,11 +9,15 @@ mod inflate;
 mod log_end;
 mod log_file;
 mod lookup;
+mod parallel;
 mod partition;
 mod preview;
+mod progress;
 mod readable;
 mod resync;
 mod text;
+mod verify;
 mod walk;
 
 pub use app::{command, run};
+pub use verify::{VerifySummary, verify};

@@ -17,7 +17,7 @@ pub(crate) enum Rest {
 }
 
 /// The first byte of a batch that its checksum covers.
-const CRC_START: u64 = 21;
+pub(crate) const CRC_START: u64 = 21;
 
 /// Bytes that are looked at in one go.
 const STRIDE: usize = 64 * 1024;

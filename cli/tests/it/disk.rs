@@ -67,3 +67,14 @@ const THREE_BATCHES: &str = "
     00000000000000060000006a0000000102cb8a8a8d00000000000200000000000003ee00000000000003f0
     ffffffffffffffffffffffffffff0000000324000000046b361476767676767676767676002400020204
     6b3714767676767676767676760024000404046b38147676767676767676767600";
+
+/// A copy of a golden folder, to damage.
+pub(crate) fn copy(folder: &str) -> TempDir {
+    let (from, dir) = (golden(folder), tempfile::tempdir().unwrap());
+    for file in files(&from) {
+        let path = dir.path().join(&file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, fs::read(from.join(file)).unwrap()).unwrap();
+    }
+    dir
+}

@@ -7,3 +7,5 @@ mod dump_kafka_damaged;
 mod dump_table;
 mod lookup;
 mod process;
+mod verify;
+mod verify_flips;

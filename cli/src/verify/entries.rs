@@ -1,0 +1,58 @@
+//! Reads the entries of an index file one after the other, through one small buffer.
+
+use std::path::Path;
+
+use super::finding::{Findings, Kind};
+use crate::error::CliError;
+use crate::log_file::{LogFile, Window};
+
+/// An entry and its first byte in the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot<T> {
+    pub(super) at: u64,
+    pub(super) entry: T,
+}
+
+/// The entries of an index file, in order.
+#[derive(Debug)]
+pub(super) struct Entries<'f> {
+    window: Window<'f>,
+    entry_len: usize,
+}
+
+impl<'f> Entries<'f> {
+    /// The entries of a file, of `entry_len` bytes each.
+    pub(super) fn new(file: &'f LogFile, entry_len: usize) -> Self {
+        Self { window: Window::new(file, 0, file.len()), entry_len }
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> &'f Path {
+        self.window.file().path()
+    }
+
+    /// The next entry, read by `parse` from its bytes; `None` behind the last whole one.
+    pub(super) fn next<T>(
+        &mut self,
+        parse: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Result<Option<Slot<T>>, CliError> {
+        let at = self.window.position();
+        let len = self.entry_len;
+        let bytes = self.window.peek(len)?;
+        if bytes.len() < len {
+            return Ok(None);
+        }
+        let entry = parse(bytes);
+        self.window.advance(len as u64);
+        Ok(entry.map(|entry| Slot { at, entry }))
+    }
+
+    /// Names the bytes behind the last whole entry.
+    pub(super) fn finish(&self, findings: &mut Findings) {
+        let spare = self.window.left();
+        if spare > 0 {
+            let detail = format!("{spare} bytes behind the last whole entry");
+            findings.add(Kind::IndexLength, self.path(), self.window.position(), detail);
+        }
+    }
+}
