@@ -20,7 +20,7 @@ pub use config::{
 };
 pub use error_code::ErrorCode;
 pub use log::{
-    AbortedTransaction, AppendError, Appended, Closed, DirHealth, Fetched, FoundOffset, Isolation,
-    LeaderRequest, Log, LogError, LogOptions, LogPosition, OffsetQuery, Place,
+    AbortedTransaction, AppendError, Appended, Closed, DirHealth, Durability, Fetched, FoundOffset,
+    Isolation, LeaderRequest, Log, LogError, LogOptions, LogPosition, OffsetQuery, Place,
 };
 pub use notify::{Changed, LogVersion};

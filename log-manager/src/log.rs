@@ -2,6 +2,7 @@
 
 mod append;
 mod close;
+mod commit;
 mod effects;
 mod epochs;
 mod error;
@@ -35,6 +36,7 @@ use crate::{Background, Changed, Clock, LogConfig, LogVersion};
 
 pub use append::{Appended, LeaderRequest};
 pub use close::Closed;
+pub use commit::Durability;
 pub use error::{AppendError, LogError};
 pub use health::DirHealth;
 pub use lookup::{FoundOffset, OffsetQuery};
@@ -42,6 +44,7 @@ pub use options::LogOptions;
 pub use position::{LogPosition, Place};
 pub use read::{AbortedTransaction, Fetched, Isolation};
 
+use commit::Commits;
 use effects::Effects;
 use segments::SegmentList;
 
@@ -75,6 +78,8 @@ pub(crate) struct Shared {
     log_end: AtomicI64,
     high_watermark: ArcSwap<LogPosition>,
     first_unstable: ArcSwapOption<LogPosition>,
+    durability: Durability,
+    commits: Commits,
     recovery_point: AtomicI64,
     last_flush_ms: AtomicI64,
     epochs: ArcSwap<LeaderEpochCache>,

@@ -11,7 +11,7 @@ use alluvium_recovery::{
 use alluvium_segment::SegmentError;
 use alluvium_sparse_index::AbortedTxn;
 
-use super::{AppendError, Effects, Log, LogError, Shared, Writer};
+use super::{AppendError, Durability, Effects, Log, LogError, Shared, Writer};
 use crate::append::analyze_given;
 use crate::{AppendOrigin, LeaderAppend, LogConfig, Prepared, ValidationError};
 
@@ -66,16 +66,22 @@ pub struct Appended {
     pub log_append_time: Option<Timestamp>,
     /// Whether this repeats an earlier append: nothing was written.
     pub is_duplicate: bool,
+    /// The offset below which everything was durable when the append returned.
+    pub durable_offset: Offset,
 }
 
 impl Appended {
-    const NOTHING: Self = Self {
-        first_offset: None,
-        last_offset: None,
-        max_timestamp: None,
-        log_append_time: None,
-        is_duplicate: false,
-    };
+    /// No batch at all was in the bytes.
+    fn nothing(shared: &Shared) -> Self {
+        Self {
+            first_offset: None,
+            last_offset: None,
+            max_timestamp: None,
+            log_append_time: None,
+            is_duplicate: false,
+            durable_offset: shared.commits.durable(),
+        }
+    }
 }
 
 impl Log {
@@ -103,7 +109,7 @@ impl Log {
         let now = shared.clock.now();
         let append = LeaderAppend::new(request.leader_epoch, now).origin(request.origin);
         let Some(mut prepared) = Prepared::check(batches, &config, append)? else {
-            return Ok(Appended::NOTHING);
+            return Ok(Appended::nothing(shared));
         };
         let (max_timestamp, log_append_time) = (prepared.max_timestamp(), prepared.append_time());
         let mut effects = Effects::default();
@@ -130,7 +136,7 @@ impl Log {
                 last_offset: Some(last_offset),
                 max_timestamp,
                 log_append_time,
-                is_duplicate: false,
+                ..Appended::nothing(shared)
             },
         )
     }
@@ -154,7 +160,7 @@ impl Log {
         shared.check_open()?;
         let analysis = analyze_given(batches, leader_epoch)?;
         if analysis.valid_bytes == 0 {
-            return Ok(Appended::NOTHING);
+            return Ok(Appended::nothing(shared));
         }
         let config = shared.config.load();
         let max_timestamp =
@@ -185,8 +191,7 @@ impl Log {
                 first_offset: analysis.first_offset,
                 last_offset: Some(analysis.last_offset),
                 max_timestamp,
-                log_append_time: None,
-                is_duplicate: false,
+                ..Appended::nothing(shared)
             },
         )
     }
@@ -197,25 +202,46 @@ impl Log {
         effects: Effects,
         appended: Appended,
     ) -> Result<Appended, AppendError> {
-        effects.run(&self.shared);
-        match written? {
-            Written::Duplicate(first) => Ok(Appended {
-                first_offset: Some(first.first_offset()),
-                last_offset: Some(first.last_offset),
-                log_append_time: Some(first.timestamp),
-                is_duplicate: true,
-                ..appended
-            }),
-            Written::Bytes => {
-                self.shared.notifier.notify();
-                Ok(appended)
+        let shared = &self.shared;
+        effects.run(shared);
+        let flush_due = match written {
+            Ok(Written::Duplicate(first)) => return self.answer_again(&first, appended),
+            Ok(Written::Bytes { flush_due }) => flush_due,
+            Err(error) => {
+                // The bytes may be there although something behind them failed.
+                shared.notifier.notify();
+                return Err(error);
             }
-            Written::BytesAndFlush => {
-                self.shared.notifier.notify();
-                self.flush(false)?;
-                Ok(appended)
-            }
+        };
+        shared.notifier.notify();
+        if flush_due {
+            self.flush(false)?;
         }
+        let durable_offset = match (shared.durability, appended.last_offset) {
+            (Durability::GroupCommit, Some(last)) => shared.commit(offset_after(last, 1))?,
+            _ => shared.commits.durable(),
+        };
+        Ok(Appended { durable_offset, ..appended })
+    }
+
+    /// Answers a repeated append with the first one's offsets.
+    fn answer_again(
+        &self,
+        first: &recovery::BatchMetadata,
+        appended: Appended,
+    ) -> Result<Appended, AppendError> {
+        let durable_offset = match self.shared.durability {
+            Durability::GroupCommit => self.shared.commit(offset_after(first.last_offset, 1))?,
+            Durability::PageCache => self.shared.commits.durable(),
+        };
+        Ok(Appended {
+            first_offset: Some(first.first_offset()),
+            last_offset: Some(first.last_offset),
+            log_append_time: Some(first.timestamp),
+            is_duplicate: true,
+            durable_offset,
+            ..appended
+        })
     }
 }
 
@@ -245,8 +271,7 @@ pub(super) struct Incoming<'a> {
 
 /// How an append ended.
 enum Written {
-    Bytes,
-    BytesAndFlush,
+    Bytes { flush_due: bool },
     Duplicate(recovery::BatchMetadata),
 }
 
@@ -278,7 +303,7 @@ impl Writer {
         self.finish_producers(shared, prepared, next_offset)?;
         let unflushed = next_offset.get() - shared.recovery_point.load(Ordering::Acquire);
         let flush_due = u64::try_from(unflushed).unwrap_or(0) >= config.flush_messages();
-        Ok(if flush_due { Written::BytesAndFlush } else { Written::Bytes })
+        Ok(Written::Bytes { flush_due })
     }
 
     /// Checks sequences, epochs and transactions. Nothing changes.

@@ -27,6 +27,27 @@ impl Log {
     }
 }
 
+impl Log {
+    /// Flushes if records have been waiting for `flush.ms`; returns whether it did. To be called
+    /// now and then.
+    ///
+    /// Source: `LogManager.flushDirtyLogs` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// As [`flush`](Self::flush).
+    pub fn flush_if_due(&self) -> Result<bool, LogError> {
+        let shared = &self.shared;
+        let now = shared.clock.now().get();
+        let waited = now.saturating_sub(shared.last_flush_ms.load(Ordering::Acquire));
+        let due = u64::try_from(waited).is_ok_and(|ms| ms >= shared.config.load().flush_ms());
+        if due {
+            self.flush(false)?;
+        }
+        Ok(due)
+    }
+}
+
 impl Shared {
     /// Makes everything below `offset` durable.
     pub(super) fn flush_to(&self, offset: Offset) -> Result<(), LogError> {
@@ -57,6 +78,7 @@ impl Shared {
         if writer.truncation_count == truncation_count {
             let target = new_recovery_point.min(self.log_end()).get();
             self.recovery_point.fetch_max(target, Ordering::AcqRel);
+            self.commits.raise(Offset::new(target));
             self.last_flush_ms.store(self.clock.now().get(), Ordering::Release);
         }
         Ok(())

@@ -20,7 +20,8 @@ use parking_lot::Mutex;
 use super::rebuild::Rebuild;
 use super::roll::segment_config;
 use super::{
-    DirHealth, Jitter, Log, LogError, LogOptions, LogPosition, OPEN, SegmentList, Shared, Writer,
+    Commits, DirHealth, Jitter, Log, LogError, LogOptions, LogPosition, OPEN, SegmentList, Shared,
+    Writer,
 };
 use crate::{LogConfig, background};
 
@@ -86,6 +87,8 @@ impl LogOptions {
             log_end: AtomicI64::new(loaded.log_end.get()),
             high_watermark: ArcSwap::from_pointee(LogPosition::somewhere(loaded.log_start)),
             first_unstable: ArcSwapOption::empty(),
+            durability: self.durability,
+            commits: Commits::new(loaded.recovery_point),
             recovery_point: AtomicI64::new(loaded.recovery_point.get()),
             last_flush_ms: AtomicI64::new(now.get()),
             epochs: ArcSwap::from_pointee(loaded.writer.epochs.clone()),

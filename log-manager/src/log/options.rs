@@ -6,7 +6,7 @@ use alluvium_record_format::Offset;
 use alluvium_recovery::ProducerStateConfig;
 use alluvium_segment::{DirLock, FilePool};
 
-use super::DirHealth;
+use super::{DirHealth, Durability};
 use crate::{Background, Clock, Closed, LogConfig, SystemClock};
 
 /// How a log is opened: see [`Log::options`](crate::Log::options).
@@ -21,6 +21,7 @@ pub struct LogOptions {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) background: Option<Arc<dyn Background>>,
     pub(super) producers: ProducerStateConfig,
+    pub(super) durability: Durability,
     pub(super) lock: Option<DirLock>,
     pub(super) health: Option<DirHealth>,
     pub(super) pool: Option<Arc<FilePool>>,
@@ -37,6 +38,7 @@ impl LogOptions {
             clock: Arc::new(SystemClock),
             background: None,
             producers: ProducerStateConfig::new(),
+            durability: Durability::PageCache,
             lock: None,
             health: None,
             pool: None,
@@ -101,6 +103,12 @@ impl LogOptions {
     /// How producers are remembered.
     pub fn producers(mut self, config: ProducerStateConfig) -> Self {
         self.producers = config;
+        self
+    }
+
+    /// When an append is durable.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
         self
     }
 

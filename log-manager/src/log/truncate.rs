@@ -111,6 +111,7 @@ impl Writer {
         let now = shared.clock.now();
         self.active_mut().truncate_to(offset, now)?;
         shared.recovery_point.fetch_min(offset.get(), Ordering::AcqRel);
+        shared.commits.lower(offset);
         self.cut_epochs(shared, offset, effects);
         shared.log_start.fetch_min(offset.get(), Ordering::AcqRel);
         self.rebuild_producers(shared, offset)?;
@@ -138,6 +139,7 @@ impl Writer {
         shared.log_end.store(offset.get(), Ordering::Release);
         shared.segments.store(Arc::new(list));
         shared.recovery_point.fetch_min(offset.get(), Ordering::AcqRel);
+        shared.commits.lower(offset);
         self.epochs.clear();
         self.publish_epochs(shared);
         effects.write_epochs();

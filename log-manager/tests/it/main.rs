@@ -2,6 +2,7 @@
 
 mod append_checks;
 mod batches;
+mod committing;
 mod disk;
 mod failing;
 mod indexing;

@@ -22,10 +22,20 @@ impl Segment {
     /// `Io` or `Index` if a sync fails: the bytes may be lost although a later sync succeeds, so
     /// from now on every append and flush of this segment fails with `InDoubt`.
     pub fn flush(&self) -> Result<(), SegmentError> {
+        self.flush_log()?;
+        self.flush_indexes().inspect_err(|_| self.log.mark_in_doubt())
+    }
+
+    /// As [`flush`](Self::flush) for the batches alone, by one sync: recovery makes the indexes
+    /// again. Two syncs of one segment must not run at a time.
+    ///
+    /// # Errors
+    ///
+    /// As [`flush`](Self::flush).
+    pub fn flush_log(&self) -> Result<(), SegmentError> {
         let path = || self.path(FileKind::Log);
         self.dir.lock()?;
-        self.log.sync(self.dir.pool(), &path, || self.open_log())?;
-        self.flush_indexes().inspect_err(|_| self.log.mark_in_doubt())
+        self.log.sync(self.dir.pool(), &path, || self.open_log())
     }
 
     fn flush_indexes(&self) -> Result<(), SegmentError> {
