@@ -4,6 +4,7 @@ mod check;
 mod decode;
 mod iter;
 mod keys;
+mod short;
 mod simple;
 mod view;
 

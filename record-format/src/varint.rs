@@ -16,24 +16,28 @@ pub(crate) enum VarintError {
 /// At most five bytes, padded forms included; the fifth holds four bits.
 #[inline]
 pub(crate) fn read_i32(bytes: &[u8]) -> Result<(i32, &[u8]), VarintError> {
-    match bytes {
-        [a, rest @ ..] if *a < 0x80 => Ok((unzigzag32(u32::from(*a)), rest)),
-        [a, b, rest @ ..] if *b < 0x80 => {
-            Ok((unzigzag32(u32::from(*a & 0x7f) | u32::from(*b) << 7), rest))
-        }
-        _ => read_long_i32(bytes),
+    match short(bytes) {
+        Some((raw, rest)) => Ok((unzigzag32(raw), rest)),
+        None => read_long_i32(bytes),
     }
 }
 
 /// Reads a 64-bit varint: at most ten bytes, of which the tenth is at most 1.
 #[inline]
 pub(crate) fn read_i64(bytes: &[u8]) -> Result<(i64, &[u8]), VarintError> {
+    match short(bytes) {
+        Some((raw, rest)) => Ok((unzigzag64(u64::from(raw)), rest)),
+        None => read_long_i64(bytes),
+    }
+}
+
+/// The raw value of a varint of one or two bytes.
+#[inline]
+fn short(bytes: &[u8]) -> Option<(u32, &[u8])> {
     match bytes {
-        [a, rest @ ..] if *a < 0x80 => Ok((unzigzag64(u64::from(*a)), rest)),
-        [a, b, rest @ ..] if *b < 0x80 => {
-            Ok((unzigzag64(u64::from(*a & 0x7f) | u64::from(*b) << 7), rest))
-        }
-        _ => read_long_i64(bytes),
+        [a, rest @ ..] if *a < 0x80 => Some((u32::from(*a), rest)),
+        [a, b, rest @ ..] if *b < 0x80 => Some((u32::from(*a & 0x7f) | u32::from(*b) << 7, rest)),
+        _ => None,
     }
 }
 
@@ -132,10 +136,13 @@ const fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 
-const fn unzigzag32(value: u32) -> i32 {
+pub(crate) const fn unzigzag32(value: u32) -> i32 {
     (value >> 1).cast_signed() ^ (value & 1).cast_signed().wrapping_neg()
 }
 
-const fn unzigzag64(value: u64) -> i64 {
+pub(crate) const fn unzigzag64(value: u64) -> i64 {
     (value >> 1).cast_signed() ^ (value & 1).cast_signed().wrapping_neg()
 }
+
+#[cfg(test)]
+mod tests;

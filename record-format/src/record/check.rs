@@ -1,7 +1,8 @@
 //! Checks all records of a payload at once.
 
 use super::Records;
-use super::decode::Fields;
+use super::decode::Start;
+use super::short::Whole;
 use crate::{Corruption, Offset, RecordStream, Timestamp};
 
 /// What all records of a batch have in common.
@@ -39,11 +40,10 @@ impl Records<'_> {
     pub fn check(mut self) -> Result<RecordsSummary, Corruption> {
         let context = *self.context();
         let mut tally = Tally::new(context.offset(0));
-        while let Some(body) = self.next_body() {
-            let body = body?;
-            let start = Fields::read(body).map_err(|kind| self.fail_in(body, kind))?.start;
-            let timestamp = context.timestamp(start.timestamp_delta);
-            tally.add(context.offset(start.offset_delta), timestamp, start.key.is_some());
+        while let Some(fields) = self.next_part::<Whole>() {
+            let Start { timestamp_delta, offset_delta, key } = fields?.start;
+            let timestamp = context.timestamp(timestamp_delta);
+            tally.add(context.offset(offset_delta), timestamp, key.is_some());
         }
         Ok(tally.summary())
     }
@@ -71,7 +71,6 @@ struct Tally {
     untimed_count: u32,
     /// The offset of the next record, if there is no gap.
     expected: i64,
-    last: i64,
     min_offset: i64,
     max_offset: i64,
     offsets_rise: bool,
@@ -87,7 +86,6 @@ impl Tally {
             record_count: 0,
             untimed_count: 0,
             expected: base.get(),
-            last: i64::MIN,
             min_offset: i64::MAX,
             max_offset: i64::MIN,
             offsets_rise: true,
@@ -101,11 +99,10 @@ impl Tally {
     #[inline]
     fn add(&mut self, offset: Offset, timestamp: i64, keyed: bool) {
         let offset = offset.get();
-        self.offsets_rise &= self.record_count == 0 || self.last < offset;
+        self.offsets_rise &= self.max_offset < offset;
         self.offsets_dense &= self.expected == offset;
         self.record_count = self.record_count.wrapping_add(1);
         self.expected = self.expected.wrapping_add(1);
-        self.last = offset;
         self.min_offset = self.min_offset.min(offset);
         self.max_offset = self.max_offset.max(offset);
         self.all_keyed &= keyed;

@@ -1,4 +1,4 @@
-//! Decodes the fields of a record.
+//! Decodes the fields of a record, in any form that is allowed, and says what is wrong.
 
 use super::{Header, Headers, Record, RecordKey};
 use crate::varint::{VarintError, read_i32, read_i64};
@@ -26,38 +26,41 @@ impl RecordContext {
     }
 
     /// The record whose bytes after the length field are `body`, all fields checked.
-    #[inline]
     pub(crate) fn read_body<'b>(&self, body: &'b [u8]) -> Result<Record<'b>, CorruptKind> {
-        let fields = Fields::read(body)?;
-        Ok(Record {
+        Fields::read_body(body).map(|fields| self.record(fields))
+    }
+
+    /// The record with these fields.
+    #[inline]
+    pub(super) fn record<'b>(&self, fields: Fields<'b>) -> Record<'b> {
+        Record {
             offset: self.offset(fields.start.offset_delta),
             timestamp: self.timestamp(fields.start.timestamp_delta),
             key: fields.start.key,
             value: fields.value,
             headers: fields.headers,
-        })
+        }
     }
 
-    /// The key of the record whose bytes after the length field are `body`; nothing after the
-    /// value is looked at.
+    /// The key of the record with these fields.
     #[inline]
-    pub(crate) fn read_key<'b>(&self, body: &'b [u8]) -> Result<RecordKey<'b>, CorruptKind> {
-        let (start, rest) = Start::read(body)?;
-        let (value, _headers) = read_bytes(rest)?;
-        Ok(RecordKey {
+    pub(super) fn key<'b>(&self, start: &Start<'b>, value_bytes: Option<usize>) -> RecordKey<'b> {
+        RecordKey {
             offset: self.offset(start.offset_delta),
             timestamp: self.timestamp(start.timestamp_delta),
             key: start.key,
-            value_bytes: value.map(<[u8]>::len),
-        })
+            value_bytes,
+        }
     }
 
     /// The offset at this distance from the base; wraps on damaged bytes.
+    #[inline]
     pub(crate) fn offset(&self, delta: i32) -> Offset {
         Offset::new(self.base_offset.wrapping_add(i64::from(delta)))
     }
 
     /// The time at this distance from the base, -1 for none.
+    #[inline]
     pub(crate) fn timestamp(&self, delta: i64) -> i64 {
         self.append_time.unwrap_or(self.base_timestamp.wrapping_add(delta))
     }
@@ -71,14 +74,16 @@ pub(super) struct Fields<'b> {
 }
 
 impl<'b> Fields<'b> {
-    #[inline]
-    pub(super) fn read(body: &'b [u8]) -> Result<Self, CorruptKind> {
+    /// The fields of the first record of `payload` and the bytes after it.
+    pub(super) fn read(payload: &'b [u8]) -> Result<(Self, &'b [u8]), CorruptKind> {
+        let (body, rest) = read_record(payload)?;
+        Ok((Self::read_body(body)?, rest))
+    }
+
+    fn read_body(body: &'b [u8]) -> Result<Self, CorruptKind> {
         let (start, rest) = Start::read(body)?;
-        let (value, rest) = read_bytes(rest)?;
-        let headers = match rest {
-            [0] => Headers::default(),
-            _ => read_headers(body, rest)?,
-        };
+        let (value, rest) = read_field(rest)?;
+        let headers = read_headers(body, rest)?;
         Ok(Self { start, value, headers })
     }
 }
@@ -91,18 +96,34 @@ pub(super) struct Start<'b> {
 }
 
 impl<'b> Start<'b> {
-    #[inline]
     fn read(body: &'b [u8]) -> Result<(Self, &'b [u8]), CorruptKind> {
         let (_attributes, rest) = body.split_first().ok_or(CorruptKind::RecordCut)?;
         let (timestamp_delta, rest) = read_i64(rest).map_err(varint64)?;
         let (offset_delta, rest) = read_i32(rest).map_err(varint32)?;
-        let (key, rest) = read_bytes(rest)?;
+        let (key, rest) = read_field(rest)?;
         Ok((Self { timestamp_delta, offset_delta, key }, rest))
     }
 }
 
+/// The first fields of the first record of `payload` and the bytes of its value, and the bytes
+/// after it. Nothing after the value is looked at.
+pub(super) fn read_key(payload: &[u8]) -> Result<(KeyFields<'_>, &[u8]), CorruptKind> {
+    let (body, next) = read_record(payload)?;
+    let (start, rest) = Start::read(body)?;
+    let (value, _headers) = read_field(rest)?;
+    Ok(((start, value.map(<[u8]>::len)), next))
+}
+
+/// A record's fields up to the key, and the bytes of its value.
+pub(super) type KeyFields<'b> = (Start<'b>, Option<usize>);
+
+/// The bytes of the first record of `payload` after its length field, and those after it.
+fn read_record(payload: &[u8]) -> Result<(&[u8], &[u8]), CorruptKind> {
+    let (length, rest) = read_i32(payload).map_err(varint32)?;
+    split(rest, length)
+}
+
 /// Checks the headers in `rest`, which must end where `body` does.
-#[inline(never)]
 fn read_headers<'b>(body: &[u8], rest: &'b [u8]) -> Result<Headers<'b>, CorruptKind> {
     let (header_count, rest) = read_i32(rest).map_err(varint32)?;
     let bad = CorruptKind::RecordLength { found: i64::from(header_count), have: rest.len() };
@@ -124,13 +145,12 @@ fn read_headers<'b>(body: &[u8], rest: &'b [u8]) -> Result<Headers<'b>, CorruptK
 pub(super) fn read_header(bytes: &[u8]) -> Result<(Header<'_>, &[u8]), CorruptKind> {
     let (length, rest) = read_i32(bytes).map_err(varint32)?;
     let (key, rest) = split(rest, length)?;
-    let (value, rest) = read_bytes(rest)?;
+    let (value, rest) = read_field(rest)?;
     Ok((Header { key, value }, rest))
 }
 
 /// A length and so many bytes; any negative length is null.
-#[inline]
-fn read_bytes(bytes: &[u8]) -> Result<(Option<&[u8]>, &[u8]), CorruptKind> {
+fn read_field(bytes: &[u8]) -> Result<(Option<&[u8]>, &[u8]), CorruptKind> {
     let (length, rest) = read_i32(bytes).map_err(varint32)?;
     if length < 0 {
         return Ok((None, rest));
@@ -140,14 +160,13 @@ fn read_bytes(bytes: &[u8]) -> Result<(Option<&[u8]>, &[u8]), CorruptKind> {
 }
 
 /// Cuts off so many bytes.
-#[inline]
-pub(super) fn split(bytes: &[u8], length: i32) -> Result<(&[u8], &[u8]), CorruptKind> {
+fn split(bytes: &[u8], length: i32) -> Result<(&[u8], &[u8]), CorruptKind> {
     let cut = usize::try_from(length).ok().and_then(|length| bytes.split_at_checked(length));
     cut.ok_or(CorruptKind::RecordLength { found: i64::from(length), have: bytes.len() })
 }
 
 #[cold]
-pub(super) fn varint32(error: VarintError) -> CorruptKind {
+fn varint32(error: VarintError) -> CorruptKind {
     match error {
         VarintError::TooLong => CorruptKind::Varint { max_bits: 32 },
         VarintError::Ended => CorruptKind::RecordCut,

@@ -1,8 +1,9 @@
 //! Iterates over the records of a payload.
 
-use super::decode::{split, varint32};
+use core::iter::FusedIterator;
+
+use super::short::{Part, Whole};
 use super::{Record, RecordContext, RecordKeys};
-use crate::varint::read_i32;
 use crate::{BatchHeader, CorruptKind, Corruption, Position};
 
 /// Iterates over the records of one batch, borrowing everything. Never allocates.
@@ -16,11 +17,8 @@ use crate::{BatchHeader, CorruptKind, Corruption, Position};
 pub struct Records<'a> {
     context: RecordContext,
     rest: &'a [u8],
-    start: Position,
-    /// Bytes of the payload in the file; 0 for an inflated one.
-    stored_bytes: usize,
-    count: i32,
     left: u32,
+    place: Place,
 }
 
 impl<'a> Records<'a> {
@@ -37,8 +35,8 @@ impl<'a> Records<'a> {
         };
         let rest = if left == 0 { &[] } else { payload };
         let stored_bytes = if header.attributes().codec_id() == 0 { rest.len() } else { 0 };
-        let context = RecordContext::new(header);
-        Ok(Self { context, rest, start: at, stored_bytes, count, left })
+        let place = Place { start: at, stored_bytes, count };
+        Ok(Self { context: RecordContext::new(header), rest, left, place })
     }
 
     /// Yields keys alone: what follows them is skipped, not checked.
@@ -51,74 +49,34 @@ impl<'a> Records<'a> {
         &self.context
     }
 
-    /// The bytes of the next record after its length field.
-    #[inline]
-    pub(super) fn next_body(&mut self) -> Option<Result<&'a [u8], Corruption>> {
-        let Some(left) = self.left.checked_sub(1) else { return self.end().map(Err) };
-        match self.read_body() {
-            Ok((body, rest)) => {
-                self.left = left;
-                self.rest = rest;
-                Some(Ok(body))
-            }
-            Err(kind) => Some(Err(self.fail(kind))),
+    /// Reads a part of the next record.
+    #[expect(clippy::inline_always, reason = "as a call it takes twice the time")]
+    #[inline(always)]
+    pub(super) fn next_part<P: Part<'a>>(&mut self) -> Option<Result<P::Item, Corruption>> {
+        let payload = self.rest;
+        if let Some(left) = self.left.checked_sub(1)
+            && let Some((found, rest)) = P::find(payload)
+        {
+            self.left = left;
+            self.rest = rest;
+            return Some(Ok(P::make(found, payload)));
         }
-    }
-
-    /// Ends the iteration with an error about the record that ends where the rest begins.
-    #[cold]
-    pub(super) fn fail_in(&mut self, body: &[u8], kind: CorruptKind) -> Corruption {
-        let back = body.len().saturating_add(self.rest.len());
-        let position = self.byte_at(back);
-        self.stop();
-        kind.at(position)
-    }
-
-    #[inline]
-    fn read_body(&self) -> Result<(&'a [u8], &'a [u8]), CorruptKind> {
-        let (length, rest) = read_i32(self.rest).map_err(varint32)?;
-        split(rest, length)
-    }
-
-    #[cold]
-    fn fail(&mut self, kind: CorruptKind) -> Corruption {
-        // A payload that ends between two records has too few of them.
-        let few = self.rest.is_empty();
-        let kind = if few { CorruptKind::RecordCount { found: self.count } } else { kind };
-        let position = self.byte_at(self.rest.len());
-        self.stop();
-        kind.at(position)
-    }
-
-    #[cold]
-    fn end(&mut self) -> Option<Corruption> {
-        let found = self.rest.len();
-        let error = CorruptKind::TrailingBytes { found }.at(self.byte_at(found));
-        self.stop();
-        (found > 0).then_some(error)
-    }
-
-    /// The byte of the file that lies `back` bytes before the end of the payload.
-    fn byte_at(&self, back: usize) -> Position {
-        self.start.saturating_add_len(self.stored_bytes.saturating_sub(back))
-    }
-
-    const fn stop(&mut self) {
-        self.left = 0;
-        self.rest = &[];
+        // By value, so that no pointer to the state keeps it in memory.
+        let (item, rest, left) = self.place.next_full(payload, self.left, P::read);
+        self.left = left;
+        self.rest = rest;
+        item
     }
 }
 
 impl<'a> Iterator for Records<'a> {
     type Item = Result<Record<'a>, Corruption>;
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "as a call it takes twice the time")]
+    #[inline(always)]
     fn next(&mut self) -> Option<Self::Item> {
-        let body = match self.next_body()? {
-            Ok(body) => body,
-            Err(error) => return Some(Err(error)),
-        };
-        Some(self.context.read_body(body).map_err(|kind| self.fail_in(body, kind)))
+        let fields = self.next_part::<Whole>()?;
+        Some(fields.map(|fields| self.context.record(fields)))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -127,7 +85,51 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-impl core::iter::FusedIterator for Records<'_> {}
+impl FusedIterator for Records<'_> {}
+
+/// Reads the first record of a payload, in any form that is allowed.
+type Full<'a, T> = fn(&'a [u8]) -> Result<(T, &'a [u8]), CorruptKind>;
+
+/// Where the payload stands, for errors.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    start: Position,
+    /// Bytes of the payload in the file; 0 for an inflated one.
+    stored_bytes: usize,
+    count: i32,
+}
+
+impl Place {
+    /// The next record or the end, and what is left after it: bytes and records.
+    #[cold]
+    #[inline(never)]
+    fn next_full<'a, T>(
+        self,
+        rest: &'a [u8],
+        left: u32,
+        full: Full<'a, T>,
+    ) -> (Option<Result<T, Corruption>>, &'a [u8], u32) {
+        let Some(left) = left.checked_sub(1) else {
+            let found = rest.len();
+            let trailing = CorruptKind::TrailingBytes { found }.at(self.byte_before_end(found));
+            return ((found > 0).then_some(Err(trailing)), &[], 0);
+        };
+        match full(rest) {
+            Ok((item, rest)) => (Some(Ok(item)), rest, left),
+            Err(kind) => {
+                // A payload that ends between two records has too few of them.
+                let few = CorruptKind::RecordCount { found: self.count };
+                let kind = if rest.is_empty() { few } else { kind };
+                (Some(Err(kind.at(self.byte_before_end(rest.len())))), &[], 0)
+            }
+        }
+    }
+
+    /// The byte of the file that lies `back` bytes before the end of the payload.
+    fn byte_before_end(self, back: usize) -> Position {
+        self.start.saturating_add_len(self.stored_bytes.saturating_sub(back))
+    }
+}
 
 /// The shortest record: length, attributes, two deltas, two null fields, no headers.
 const MIN_RECORD_LEN: usize = 7;
