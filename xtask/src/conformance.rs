@@ -8,6 +8,7 @@ mod binary;
 mod dump;
 mod legacy;
 mod rebuild;
+mod recover;
 mod times;
 mod topics;
 mod verify;
@@ -57,11 +58,15 @@ pub(crate) fn check(alluvium: &Alluvium, dir: &Path, tally: &mut Tally) -> Resul
         verify::check(alluvium, &dir.join("clean"), tally);
     }
     let topics = Topics::read(&dir.join("clean"))?;
-    for disk in ["clean", "recovered"].into_iter().filter(|disk| has(disk)) {
-        rebuild::check(&dir.join(disk), &topics, tally)?;
+    if has("clean") {
+        rebuild::check(&dir.join("clean"), None, &topics, tally)?;
     }
-    if has("unclean") {
-        tally.skip("recovery of unclean/", "the program has no `recover` yet");
+    if has("recovered") {
+        let unclean = has("unclean").then(|| dir.join("unclean"));
+        rebuild::check(&dir.join("recovered"), unclean.as_deref(), &topics, tally)?;
+    }
+    if has("unclean") && has("recovered") {
+        recover::check(alluvium, dir, &topics, tally)?;
     }
     legacy::check(alluvium, dir, tally)?;
     if tally.checks() == before {

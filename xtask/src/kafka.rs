@@ -84,7 +84,7 @@ fn sources() -> Result<Vec<PathBuf>> {
     workspace::entries(&dir)
 }
 
-/// Copies a folder with everything in it.
+/// Copies a folder with everything in it, times of change included.
 ///
 /// # Errors
 ///
@@ -96,8 +96,14 @@ pub(crate) fn copy_tree(from: &Path, to: &Path) -> Result<()> {
         if path.is_dir() {
             copy_tree(&path, &target)?;
         } else {
-            fs::copy(&path, &target).with_context(|| format!("cannot copy {}", path.display()))?;
+            copy_file(&path, &target).with_context(|| format!("cannot copy {}", path.display()))?;
         }
     }
     Ok(())
+}
+
+fn copy_file(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::copy(from, to)?;
+    let changed = fs::metadata(from)?.modified()?;
+    fs::File::options().write(true).open(to)?.set_modified(changed)
 }

@@ -46,6 +46,13 @@ impl Topics {
         Some(self.0.get(topic)?.get(key)?.as_str())
     }
 
+    /// All that was set at the topic of this partition.
+    pub(crate) fn of(&self, partition: &str) -> impl Iterator<Item = (&str, &str)> {
+        let topic = partition.rsplit_once('-').map_or(partition, |(topic, _number)| topic);
+        let keys = self.0.get(topic).into_iter().flatten();
+        keys.map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
     fn read_log(&mut self, log: &[u8]) -> Result<()> {
         for entry in Entries::new(log, Position::new(0)) {
             let Entry::Batch(batch) = entry? else { continue };

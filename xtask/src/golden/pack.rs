@@ -17,7 +17,8 @@ use crate::workspace;
 pub(crate) fn pack(dir: &Path, file: &Path) -> Result<()> {
     let mut tar = workspace::command("tar");
     tar.args(["--create", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
-    tar.args(["--mtime=@0", "--directory"]).arg(dir).arg(".");
+    // Times stay: Kafka takes the age of an empty segment from its file.
+    tar.arg("--directory").arg(dir).arg(".");
     let mut child = tar.stdout(Stdio::piped()).spawn().context("cannot start tar")?;
     let from = child.stdout.take().context("stdout is piped")?;
     if let Some(parent) = file.parent() {

@@ -195,7 +195,9 @@ public final class Topics implements AutoCloseable {
   }
 
   private KafkaProducer<byte[], byte[]> transactional(String id) {
-    var producer = producer(Map.of("transactional.id", id, "linger.ms", "1"));
+    // Long enough that no broker ends an open transaction while the disk is made.
+    var producer = producer(Map.of(
+        "transactional.id", id, "linger.ms", "1", "transaction.timeout.ms", "900000"));
     producer.initTransactions();
     return producer;
   }
