@@ -6,6 +6,7 @@ use std::path::Path;
 
 use alluvium_record_format::{Entries, Entry, Offset, Position};
 use alluvium_recovery::{CheckpointKind, OffsetCheckpoint, TopicPartition};
+use alluvium_segment::Io;
 use alluvium_sparse_index::{BatchInfo, BuiltIndexes, IndexBuilder};
 use anyhow::{Context, Result};
 
@@ -26,7 +27,9 @@ pub(super) fn check(
     tally: &mut Tally,
 ) -> Result<()> {
     let recovered_from = match unclean {
-        Some(unclean) => OffsetCheckpoint::read(CheckpointKind::RecoveryPoint, unclean)?,
+        Some(unclean) => {
+            OffsetCheckpoint::read(&Io::new(), CheckpointKind::RecoveryPoint, unclean)?
+        }
         None => OffsetCheckpoint::default(),
     };
     for partition in entries(disk)?.into_iter().filter(|path| path.is_dir()) {

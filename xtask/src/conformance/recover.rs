@@ -9,7 +9,7 @@ use std::sync::Arc;
 use alluvium_log_manager::{Inline, Log, LogConfig, ManualClock};
 use alluvium_record_format::{Entries, Entry, Offset, Position, Timestamp};
 use alluvium_recovery::{CheckpointKind, OffsetCheckpoint, TopicPartition};
-use alluvium_segment::{DirLock, FilePool};
+use alluvium_segment::{DirLock, FilePool, Io};
 use anyhow::{Context, Result, anyhow, ensure};
 
 use super::binary::Alluvium;
@@ -50,8 +50,8 @@ fn recover_all(disk: &Path, topics: &Topics, tally: &mut Tally) -> Result<()> {
     let lock = DirLock::acquire(disk).context("cannot lock the copy")?;
     let pool = FilePool::new(100);
     let clock = Arc::new(ManualClock::new(last_written(disk)?));
-    let recovery_points = OffsetCheckpoint::read(CheckpointKind::RecoveryPoint, disk)?;
-    let starts = OffsetCheckpoint::read(CheckpointKind::LogStart, disk)?;
+    let recovery_points = OffsetCheckpoint::read(&Io::new(), CheckpointKind::RecoveryPoint, disk)?;
+    let starts = OffsetCheckpoint::read(&Io::new(), CheckpointKind::LogStart, disk)?;
     for partition in entries(disk)?.into_iter().filter(|path| path.is_dir()) {
         let text = name(&partition);
         let Some((topic, number)) = text.rsplit_once('-') else { continue };
@@ -135,7 +135,7 @@ fn compare_file(ours: &Path, theirs: &Path) -> Result<()> {
         return same_bytes(&our, &their);
     }
     let entries = |path: &Path| -> Result<BTreeSet<String>> {
-        let entries = alluvium_recovery::read_snapshot(path)?;
+        let entries = alluvium_recovery::read_snapshot(&Io::new(), path)?;
         Ok(entries.iter().map(|entry| format!("{entry:?}")).collect())
     };
     let (our, their) = (entries(ours)?, entries(theirs)?);
@@ -152,8 +152,10 @@ fn compare_file(ours: &Path, theirs: &Path) -> Result<()> {
 
 /// Kafka's file may have one line more: the broker became leader again.
 fn compare_epochs(ours: &Path, theirs: &Path) -> Result<()> {
-    let (our, their) =
-        (alluvium_recovery::read_epochs(ours)?, alluvium_recovery::read_epochs(theirs)?);
+    let (our, their) = (
+        alluvium_recovery::read_epochs(&Io::new(), ours)?,
+        alluvium_recovery::read_epochs(&Io::new(), theirs)?,
+    );
     ensure!(their.starts_with(&our), "ours {our:?}, Kafka's {their:?}");
     ensure!(their.len() <= our.len() + 1, "ours {our:?}, Kafka's {their:?}");
     Ok(())
