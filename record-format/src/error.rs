@@ -277,6 +277,13 @@ impl CorruptKind {
         Self::OutOfRange { found }
     }
 
+    /// A batch of `found` bytes, of which at most `max` are taken.
+    #[must_use]
+    pub fn too_large(found: usize, max: usize) -> Self {
+        let bytes = |len: usize| u64::try_from(len).unwrap_or(u64::MAX);
+        Self::BatchTooLarge { found: bytes(found), max: bytes(max) }
+    }
+
     /// A magic byte of `found`, where it cannot be.
     #[must_use]
     pub const fn magic(found: i8) -> Self {

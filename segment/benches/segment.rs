@@ -101,7 +101,7 @@ fn read(dir: &Arc<PartitionDir>, batch_bytes: usize) {
     let segment = filled(dir, batch_bytes, count);
     let size = segment.size_bytes();
     let file = File::open(segment.path(alluvium_segment::FileKind::Log)).expect("the log");
-    let step = size as usize / count as usize;
+    let step = u64::from(size) / count.cast_unsigned();
     let mut random = Random(7);
     let mut ratios = Ratios::default();
     let end = Some(Position::new(size));
@@ -111,7 +111,7 @@ fn read(dir: &Arc<PartitionDir>, batch_bytes: usize) {
             let start = Instant::now();
             let mut header = [0; 61];
             for offset in &offsets {
-                let at = *offset as u64 * step as u64;
+                let at = offset.cast_unsigned() * step;
                 black_box(file.read_at(&mut header, at).expect("a read"));
             }
             start.elapsed()
@@ -229,6 +229,6 @@ struct Random(u64);
 impl Random {
     fn below(&mut self, bound: i64) -> i64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        ((self.0 >> 33) % bound as u64) as i64
+        ((self.0 >> 33) % bound.cast_unsigned()).cast_signed()
     }
 }

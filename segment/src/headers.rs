@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use alluvium_record_format::{
-    BatchHeader, CorruptKind, Corruption, Offset, Position, Prefix, Timestamp,
+    BatchHeader, CorruptKind, Corruption, Offset, Position, Prefix, Timestamp, Walker,
 };
 
 use crate::error::{IoOp, SegmentError};
@@ -45,31 +45,31 @@ impl BatchAt {
         Offset::new(self.last_offset.get().saturating_add(1))
     }
 
-    /// Reads the header at the start of `bytes`.
-    fn parse(bytes: &[u8], at: Position) -> Result<Self, Corruption> {
-        let prefix = Prefix::parse(bytes, at)?;
+    /// The entry at `at` whose first bytes are `head`.
+    fn of(head: &[u8], at: Position) -> Result<Self, Corruption> {
+        let prefix = Prefix::parse(head, at)?;
+        let (offset, magic) = (prefix.offset(), prefix.magic());
         let size_bytes = u32::try_from(prefix.size_bytes()).unwrap_or(u32::MAX);
-        if prefix.magic() < 2 {
-            let offset = prefix.offset();
+        if magic == 2 {
+            let header = BatchHeader::parse(head, at)?;
             return Ok(Self {
                 position: at,
                 size_bytes,
                 base_offset: offset,
-                last_offset: offset,
-                max_timestamp: legacy_timestamp(prefix.magic(), bytes),
-                magic: prefix.magic(),
-                header: None,
+                last_offset: header.last_offset(),
+                max_timestamp: header.max_timestamp(),
+                magic,
+                header: Some(*header),
             });
         }
-        let header = BatchHeader::parse(bytes, at)?;
         Ok(Self {
             position: at,
             size_bytes,
-            base_offset: header.base_offset(),
-            last_offset: header.last_offset(),
-            max_timestamp: header.max_timestamp(),
-            magic: prefix.magic(),
-            header: Some(*header),
+            base_offset: offset,
+            last_offset: offset,
+            max_timestamp: legacy_timestamp(magic, head),
+            magic,
+            header: None,
         })
     }
 }
@@ -82,14 +82,13 @@ pub(crate) struct HeaderScan<'a> {
     io: &'a Io,
     file: &'a File,
     path: &'a dyn Fn() -> PathBuf,
+    walker: Walker,
+    end: u32,
     scratch: Scratch,
     /// Where the bytes in `scratch` come from.
     buffer_at: u32,
     filled: usize,
-    next: u32,
-    end: u32,
     block: usize,
-    after_v2: bool,
 }
 
 /// What the next step found.
@@ -112,78 +111,77 @@ impl<'a> HeaderScan<'a> {
         range: (u32, u32),
         first_bytes: usize,
     ) -> Self {
-        let (next, end) = range;
+        let (start, end) = range;
         Self {
             io,
             file,
             path,
-            scratch: Scratch::take(),
-            buffer_at: next,
-            filled: 0,
-            next,
+            walker: Walker::new(Position::new(start), Position::new(end)),
             end,
+            scratch: Scratch::take(),
+            buffer_at: start,
+            filled: 0,
             block: first_bytes.clamp(BatchHeader::LEN, SCRATCH_BYTES),
-            after_v2: false,
         }
     }
 
     /// The next entry. After `End` or `Damage`, the same again.
     pub(crate) fn step(&mut self) -> Result<Step, SegmentError> {
-        let at = Position::new(self.next);
-        let left = to_usize(self.end.saturating_sub(self.next));
-        if left == 0 {
-            return Ok(Step::End);
-        }
-        if left <= Prefix::LEN {
-            let kind = CorruptKind::truncated(Prefix::LEN + 1, left);
-            return Ok(Step::Damage(kind.at(at)));
-        }
-        let bytes = self.bytes(BatchHeader::LEN.min(left))?;
-        let batch = match BatchAt::parse(bytes, at) {
-            Ok(batch) => batch,
-            Err(corruption) => return Ok(Step::Damage(corruption)),
-        };
-        if to_usize(batch.size_bytes) > left {
-            let kind = CorruptKind::truncated(to_usize(batch.size_bytes), left);
-            return Ok(Step::Damage(kind.at(at)));
-        }
-        if batch.header.is_none() && self.after_v2 {
-            let magic_at = at.saturating_add_len(Prefix::LEN - 1);
-            return Ok(Step::Damage(CorruptKind::magic(batch.magic).at(magic_at)));
-        }
-        self.after_v2 |= batch.header.is_some();
-        self.next = batch.end().get();
-        // Large batches follow large ones: then a block holds one header and is not worth it.
-        let large = to_usize(batch.size_bytes) > SCRATCH_BYTES / 2;
-        self.block = if large { BatchHeader::LEN } else { SCRATCH_BYTES };
-        Ok(Step::Batch(batch))
+        self.step_to(|_| true)
     }
 
-    /// At least `need` bytes from the next entry on, fewer only where the file is shorter.
-    fn bytes(&mut self, need: usize) -> Result<&[u8], SegmentError> {
-        let offset = to_usize(self.next - self.buffer_at);
-        if offset + need > self.filled {
-            let left = to_usize(self.end - self.next);
-            let want = self.block.max(need).min(left);
-            let buffer = &mut self.scratch.bytes[..want];
-            let position = u64::from(self.next);
-            let read = self.io.read_full(self.file, self.path, buffer, position);
-            self.filled = read
-                .map_err(|source| SegmentError::io(IoOp::Read, (self.path)(), self.next, source))?;
-            self.buffer_at = self.next;
+    /// The next entry that is a batch of magic 2 which `wanted` takes, or of magic 0 or 1.
+    pub(crate) fn step_to(
+        &mut self,
+        wanted: impl Fn(&BatchHeader) -> bool,
+    ) -> Result<Step, SegmentError> {
+        loop {
+            let at = self.walker.position();
+            let left = to_usize(self.end.saturating_sub(at.get()));
+            if left == 0 {
+                return Ok(Step::End);
+            }
+            if left <= Prefix::LEN {
+                let kind = CorruptKind::truncated(Prefix::LEN + 1, left);
+                return Ok(Step::Damage(kind.at(at)));
+            }
+            self.load(BatchHeader::LEN.min(left))?;
+            let head = &self.scratch.bytes[to_usize(at.get() - self.buffer_at)..self.filled];
+            let prefix = match self.walker.step(head) {
+                Ok(Some(prefix)) => prefix,
+                Ok(None) => return Ok(Step::End),
+                Err(damage) => return Ok(Step::Damage(damage)),
+            };
+            // Large batches follow large ones: then a block holds one header and is not worth it.
+            let large = prefix.size_bytes() > LARGE_BATCH;
+            self.block = if large { BatchHeader::LEN } else { SCRATCH_BYTES };
+            let passed_over = prefix.magic() == 2
+                && BatchHeader::parse(head, at).is_ok_and(|header| !wanted(header));
+            if !passed_over {
+                return Ok(match BatchAt::of(head, at) {
+                    Ok(batch) => Step::Batch(batch),
+                    Err(damage) => Step::Damage(damage),
+                });
+            }
         }
-        let offset = to_usize(self.next - self.buffer_at);
-        Ok(&self.scratch.bytes[offset..self.filled])
     }
-}
 
-/// The offset and timestamp of a message of magic 0 or 1; of a compressed one, those of its last
-/// inner message.
-pub(crate) fn legacy_info(bytes: &[u8]) -> (Offset, Option<Timestamp>) {
-    let Ok(prefix) = Prefix::parse(bytes, Position::new(0)) else {
-        return (Offset::new(0), None);
-    };
-    (prefix.offset(), legacy_timestamp(prefix.magic(), bytes))
+    /// Brings at least `need` bytes from the next entry on into the buffer, fewer only where the
+    /// file is shorter.
+    fn load(&mut self, need: usize) -> Result<(), SegmentError> {
+        let next = self.walker.position().get();
+        if to_usize(next - self.buffer_at) + need <= self.filled {
+            return Ok(());
+        }
+        let left = to_usize(self.end - next);
+        let want = self.block.max(need).min(left);
+        let buffer = &mut self.scratch.bytes[..want];
+        let read = self.io.read_full(self.file, self.path, buffer, next.into());
+        self.filled =
+            read.map_err(|source| SegmentError::io(IoOp::Read, (self.path)(), next, source))?;
+        self.buffer_at = next;
+        Ok(())
+    }
 }
 
 /// The timestamp of a message of magic 1, after its CRC, magic and attributes.
@@ -220,3 +218,6 @@ thread_local! {
 
 /// Bytes per `pread` over small batches: two times Kafka's default index interval.
 pub(crate) const SCRATCH_BYTES: usize = 8192 + BatchHeader::LEN;
+
+/// Half a block.
+const LARGE_BATCH: u64 = 4096;

@@ -33,7 +33,7 @@ pub enum IoCall<'a> {
         /// Bytes asked for.
         len: usize,
     },
-    /// Writes these bytes.
+    /// Writes these bytes. Those of a transaction index entry are left out.
     #[non_exhaustive]
     Write {
         /// The file.
@@ -282,6 +282,12 @@ impl Io {
     pub fn remove(&self, path: &Path) -> io::Result<()> {
         self.ask(|| IoCall::Remove { path })?;
         std::fs::remove_file(path)
+    }
+
+    /// Tells the hook of a write that is made elsewhere: it can make it fail, and learns the file
+    /// and the byte but not what is written.
+    pub(crate) fn announce_write(&self, path: &Path, position: u64) -> io::Result<()> {
+        self.ask(|| IoCall::Write { path, position, bytes: &[] })
     }
 
     /// Asks the hook about a call that moves no bytes.

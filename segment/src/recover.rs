@@ -216,12 +216,11 @@ impl Scanned {
 
 /// What the index rule needs to know of an entry.
 fn entry_info(entry: &Entry<'_>, at: Position) -> BatchInfo {
-    match entry {
-        Entry::Batch(batch) => BatchInfo::from_header(batch.header(), at),
-        other => {
-            let size_bytes = u32::try_from(other.bytes().len()).unwrap_or(u32::MAX);
-            let (last_offset, max_timestamp) = crate::headers::legacy_info(other.bytes());
-            BatchInfo::new(last_offset, at, size_bytes, max_timestamp)
-        }
-    }
+    let max_timestamp = match entry {
+        Entry::Batch(batch) => batch.header().max_timestamp(),
+        Entry::Legacy(entry) => entry.timestamp(),
+        _ => None,
+    };
+    let size_bytes = u32::try_from(entry.bytes().len()).unwrap_or(u32::MAX);
+    BatchInfo::new(entry.last_offset(), at, size_bytes, max_timestamp)
 }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alluvium_record_format::{
-    BatchHeader, CorruptKind, Corruption, Entry, Position, Prefix, crc32c_append,
+    BatchHeader, CorruptClass, CorruptKind, Corruption, Entry, Position, Prefix, Walker,
+    crc32c_append,
 };
 
 use crate::error::{IoOp, SegmentError};
@@ -14,8 +15,10 @@ use crate::io::Io;
 /// Walks the entries of a range of a log file, in order, each one whole.
 ///
 /// Reads blocks of 256 KiB with `pread`; a larger entry takes as much memory as it has bytes in
-/// the file. The shape of every entry is judged by record-format, so a file and a buffer of the
-/// same bytes get the same verdict. The content is not checked: see `Batch::verify_crc`.
+/// the file. Where entries begin and end is decided by record-format's `Walker`, so a file and a
+/// buffer of the same bytes get the same verdict. The content is not checked, unless by
+/// [`BatchWalker::verifying`]; but a batch of more than 8 MiB is checked in pieces before memory
+/// is given to it, so a length field that lies costs none.
 ///
 /// Cost: one `pread` per 256 KiB, and a copy of the entry that crosses from one block to the
 /// next. No allocation per entry.
@@ -23,21 +26,25 @@ use crate::io::Io;
 /// Source: `FileLogInputStream` in Kafka, which lets an unknown magic pass.
 #[derive(Debug)]
 pub struct BatchWalker {
-    io: Io,
-    file: Arc<File>,
-    path: PathBuf,
+    source: Source,
+    walker: Walker,
+    end: u32,
     buffer: Vec<u8>,
     /// The file's byte at the start of the buffer.
     buffer_at: u32,
     /// Bytes of the buffer that hold file content.
     filled: usize,
-    /// The next entry, in the buffer.
-    next: usize,
-    end: u32,
-    after_v2: bool,
     verify: bool,
     tail: Option<Corruption>,
     failed: bool,
+}
+
+/// Where the bytes come from.
+#[derive(Debug)]
+struct Source {
+    io: Io,
+    file: Arc<File>,
+    path: PathBuf,
 }
 
 impl BatchWalker {
@@ -58,24 +65,19 @@ impl BatchWalker {
     pub(crate) fn new(io: Io, file: Arc<File>, path: PathBuf, range: (u32, u32)) -> Self {
         let (start, end) = range;
         Self {
-            io,
-            file,
-            path,
+            source: Source { io, file, path },
+            walker: Walker::new(Position::new(start), Position::new(end)),
+            end,
             buffer: Vec::new(),
             buffer_at: start,
             filled: 0,
-            next: 0,
-            end,
-            after_v2: false,
             verify: false,
             tail: None,
             failed: false,
         }
     }
 
-    /// Checks the checksum of each batch of magic 2 too, before it is given out. A batch of more
-    /// than 8 MiB is checked in pieces before it is held in memory as a whole, so a length field
-    /// that lies costs no memory.
+    /// Checks the checksum of each entry too, before it is given out.
     #[must_use]
     pub fn verifying(self) -> Self {
         Self { verify: true, ..self }
@@ -89,31 +91,29 @@ impl BatchWalker {
     /// a batch of magic 2, or a bad checksum if these are checked. The walk ends there, with
     /// [`BatchWalker::position`] at the entry. `Io`, after which it may be called again.
     pub fn next_entry(&mut self) -> Result<Option<Entry<'_>>, SegmentError> {
-        let Some(len) = self.entry_len()? else { return Ok(None) };
-        let at = self.position();
-        let start = self.next;
-        let verify = self.verify;
+        let Some((len, after)) = self.load()? else { return Ok(None) };
+        let at = self.walker.position();
+        let start = self.next();
         let entry = Entry::parse(&self.buffer[start..start + len], at);
-        let entry = entry.and_then(|entry| match &entry {
-            Entry::Batch(batch) if verify => batch.verify_crc().map(|()| entry),
-            _ => Ok(entry),
-        });
-        match entry {
+        let verify = self.verify;
+        match entry
+            .and_then(|entry| if verify { entry.verify_crc() } else { Ok(()) }.map(|()| entry))
+        {
             Ok(entry) => {
-                self.next += len;
+                self.walker = after;
                 Ok(Some(entry))
             }
-            Err(corruption) => {
+            Err(damage) => {
                 self.failed = true;
-                Err(SegmentError::corrupt(&*self.path, corruption))
+                Err(SegmentError::corrupt(&*self.source.path, damage))
             }
         }
     }
 
     /// The byte after the last entry that was given out.
     #[must_use]
-    pub fn position(&self) -> Position {
-        Position::new(self.buffer_at).saturating_add_len(self.next)
+    pub const fn position(&self) -> Position {
+        self.walker.position()
     }
 
     /// The end of the range.
@@ -132,76 +132,82 @@ impl BatchWalker {
     /// The file.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.source.path
     }
 
-    /// Makes sure that the next entry is in the buffer. `None` where there is no whole one.
-    fn entry_len(&mut self) -> Result<Option<usize>, SegmentError> {
-        if self.failed || self.tail.is_some() {
+    /// The next entry, in the buffer.
+    fn next(&self) -> usize {
+        to_usize(self.walker.position().get() - self.buffer_at)
+    }
+
+    /// Brings the next entry into the buffer. Its length, and the walker behind it; `None` where
+    /// there is no whole one.
+    fn load(&mut self) -> Result<Option<(usize, Walker)>, SegmentError> {
+        let at = self.walker.position();
+        let left = to_usize(self.end.saturating_sub(at.get()));
+        if self.failed || self.tail.is_some() || left == 0 {
             return Ok(None);
         }
-        let at = self.position();
-        let left = to_usize(self.end.saturating_sub(at.get()));
         if left <= Prefix::LEN {
-            return Ok(self.end_in_entry(at, Prefix::LEN + 1, left));
+            return Ok(self.end_inside(Prefix::LEN + 1, left));
         }
         if !self.fill(Prefix::LEN)? {
-            return Ok(self.end_in_entry(at, Prefix::LEN, self.filled - self.next));
+            return Ok(self.end_inside(Prefix::LEN, self.filled - self.next()));
         }
-        let prefix = Prefix::parse(&self.buffer[self.next..self.filled], at);
-        let prefix = match prefix {
-            Ok(prefix) if self.after_v2 && prefix.magic() < 2 => {
-                let magic_at = at.saturating_add_len(Prefix::LEN - 1);
-                Err(CorruptKind::magic(prefix.magic()).at(magic_at))
+        let mut after = self.walker.clone();
+        let (need, magic) = match after.step(&self.buffer[self.next()..self.filled]) {
+            Ok(Some(prefix)) => (size_of_entry(prefix), prefix.magic()),
+            Ok(None) => return Ok(None),
+            Err(damage) if damage.class() == CorruptClass::Incomplete => {
+                self.tail = Some(damage);
+                return Ok(None);
             }
-            other => other,
+            Err(damage) => return Err(self.fail(damage)),
         };
-        let prefix = prefix.map_err(|corruption| {
-            self.failed = true;
-            SegmentError::corrupt(&*self.path, corruption)
-        })?;
-        let need = usize::try_from(prefix.size_bytes()).unwrap_or(usize::MAX);
-        let is_v2 = prefix.magic() == 2;
-        if need <= left && self.verify && is_v2 && need > LARGE_BYTES {
-            self.verify_large(at, need)?;
+        if need > LARGE_BYTES && need > self.filled - self.next() {
+            let checked = self.source.check_large(at, need, magic)?;
+            checked.map_err(|damage| self.fail(damage))?;
         }
-        if need > left || !self.fill(need)? {
-            let have = left.min(need - 1);
-            return Ok(self.end_in_entry(at, need, have));
+        if !self.fill(need)? {
+            return Ok(self.end_inside(need, self.filled - self.next()));
         }
-        self.after_v2 |= is_v2;
-        Ok(Some(need))
+        Ok(Some((need, after)))
     }
 
-    /// Checks a large batch through the buffer, which does not grow.
-    fn verify_large(&mut self, at: Position, need: usize) -> Result<(), SegmentError> {
-        if !self.fill(BatchHeader::LEN)? {
-            return Ok(());
-        }
-        let header = BatchHeader::parse(&self.buffer[self.next..self.filled], at);
-        let header = *header.map_err(|damage| SegmentError::corrupt(&*self.path, damage))?;
-        let mut buffer = vec![0; BLOCK_BYTES];
-        let mut done = CRC_START;
-        let mut computed = 0;
-        while done < need {
-            let len = buffer.len().min(need - done);
-            let from = u64::from(at.get()) + done as u64;
-            let count = self.read(&mut buffer[..len], from)?;
-            if count == 0 {
-                return Ok(());
-            }
-            computed = crc32c_append(computed, &buffer[..count]);
-            done += count;
-        }
-        if computed == header.crc() {
-            return Ok(());
-        }
+    fn fail(&mut self, damage: Corruption) -> SegmentError {
         self.failed = true;
-        let damage =
-            CorruptKind::crc(header.crc(), computed).at(at.saturating_add_len(Prefix::LEN));
-        Err(SegmentError::corrupt(&*self.path, damage))
+        SegmentError::corrupt(&*self.source.path, damage)
     }
 
+    /// Ends the walk: so many bytes would be needed, so many are there.
+    fn end_inside<T>(&mut self, need: usize, have: usize) -> Option<T> {
+        self.tail = Some(CorruptKind::truncated(need, have).at(self.walker.position()));
+        None
+    }
+
+    /// Makes sure that `need` bytes from the next entry on are in the buffer; false where the
+    /// file is shorter than the range.
+    fn fill(&mut self, need: usize) -> Result<bool, SegmentError> {
+        let next = self.next();
+        let have = self.filled - next;
+        if have >= need {
+            return Ok(true);
+        }
+        self.buffer.copy_within(next..self.filled, 0);
+        self.buffer_at = self.walker.position().get();
+        self.filled = have;
+        let left = to_usize(self.end.saturating_sub(self.buffer_at));
+        let want = need.max(BLOCK_BYTES).min(left);
+        if self.buffer.len() < want {
+            self.buffer.resize(want, 0);
+        }
+        let from = u64::from(self.buffer_at) + have as u64;
+        self.filled += self.source.read(&mut self.buffer[have..want], from)?;
+        Ok(self.filled >= need)
+    }
+}
+
+impl Source {
     fn read(&self, buffer: &mut [u8], from: u64) -> Result<usize, SegmentError> {
         let path = || self.path.clone();
         self.io.read_full(&self.file, &path, buffer, from).map_err(|source| {
@@ -210,37 +216,66 @@ impl BatchWalker {
         })
     }
 
-    /// Ends the walk; it is the plain end of the range if nothing is left.
-    fn end_in_entry(&mut self, at: Position, need: usize, have: usize) -> Option<usize> {
-        if at.get() < self.end {
-            self.tail = Some(CorruptKind::truncated(need, have).at(at));
-        }
-        None
+    fn check_large(
+        &self,
+        at: Position,
+        need: usize,
+        magic: i8,
+    ) -> Result<Result<(), Corruption>, SegmentError> {
+        let path = || self.path.clone();
+        check_large(&self.io, &self.file, &path, (at, need, magic))
     }
+}
 
-    /// Makes sure that `need` bytes from the next entry on are in the buffer; false where the
-    /// file is shorter than the range.
-    fn fill(&mut self, need: usize) -> Result<bool, SegmentError> {
-        let have = self.filled - self.next;
-        if have >= need {
-            return Ok(true);
-        }
-        self.buffer.copy_within(self.next..self.filled, 0);
-        self.buffer_at = self.position().get();
-        self.next = 0;
-        self.filled = have;
-        let left = to_usize(self.end.saturating_sub(self.buffer_at));
-        let want = need.max(BLOCK_BYTES).min(left);
-        if self.buffer.len() < want {
-            self.buffer.resize(want, 0);
-        }
-        let from = u64::from(self.buffer_at) + have as u64;
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let read = self.read(&mut buffer[have..want], from);
-        self.buffer = buffer;
-        self.filled += read?;
-        Ok(self.filled >= need)
+/// Checks a large entry at `at`, of `need` bytes, without holding it in memory. Messages of
+/// magic 0 and 1 are only held against a limit.
+///
+/// A file that ends early is no damage here: the caller finds out.
+pub(crate) fn check_large(
+    io: &Io,
+    file: &File,
+    path: &dyn Fn() -> PathBuf,
+    (at, need, magic): (Position, usize, i8),
+) -> Result<Result<(), Corruption>, SegmentError> {
+    if magic != 2 {
+        let kind = CorruptKind::too_large(need, MAX_LEGACY_BYTES);
+        return Ok(if need > MAX_LEGACY_BYTES { Err(kind.at(at)) } else { Ok(()) });
     }
+    let mut buffer = vec![0; BLOCK_BYTES];
+    let mut stored = 0;
+    let mut computed = 0;
+    let mut done = 0;
+    while done < need {
+        let len = buffer.len().min(need - done);
+        let from = u64::from(at.get()) + done as u64;
+        let read = io.read_full(file, path, &mut buffer[..len], from);
+        let count = read.map_err(|source| {
+            let at = u32::try_from(from).unwrap_or(u32::MAX);
+            SegmentError::io(IoOp::Read, path(), at, source)
+        })?;
+        if count < len {
+            return Ok(Ok(()));
+        }
+        let covered = if done == 0 {
+            match BatchHeader::parse(&buffer, at) {
+                Ok(header) => stored = header.crc(),
+                Err(damage) => return Ok(Err(damage)),
+            }
+            CRC_START
+        } else {
+            0
+        };
+        computed = crc32c_append(computed, &buffer[covered..count]);
+        done += count;
+    }
+    let kind = CorruptKind::crc(stored, computed);
+    let damage = kind.at(at.saturating_add_len(Prefix::LEN));
+    Ok(if stored == computed { Ok(()) } else { Err(damage) })
+}
+
+/// Bytes of a whole entry.
+fn size_of_entry(prefix: &Prefix) -> usize {
+    usize::try_from(prefix.size_bytes()).unwrap_or(usize::MAX)
 }
 
 /// The length of a log file as the size of a segment.
@@ -264,8 +299,11 @@ pub(crate) const MAX_SEGMENT_BYTES: u32 = i32::MAX.unsigned_abs();
 /// Bytes per `pread`.
 const BLOCK_BYTES: usize = 256 * 1024;
 
-/// A batch above this size is checked before memory is given to it.
-const LARGE_BYTES: usize = 8 * 1024 * 1024;
+/// An entry above this size is checked before memory is given to it.
+pub(crate) const LARGE_BYTES: usize = 8 * 1024 * 1024;
+
+/// The largest message of magic 0 or 1: its checksum is not computed in pieces.
+const MAX_LEGACY_BYTES: usize = 128 * 1024 * 1024;
 
 /// The first byte that the checksum covers: the attributes.
 const CRC_START: usize = 21;

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use alluvium_record_format::{Offset, Position, Timestamp};
 use alluvium_sparse_index::{
     AbortedTxn, CollectedTxns, IndexError, OffsetEntry, OffsetIndex, OffsetIndexFile, TimeEntry,
-    TimeIndex, TimeIndexFile, TransactionIndexFile,
+    TimeIndex, TimeIndexFile, TransactionIndex, TransactionIndexFile,
 };
 use arc_swap::Guard;
 
@@ -206,7 +206,13 @@ impl Segment {
         if index.is_empty() {
             self.dir.names_changed();
         }
-        index.set_path(self.path(FileKind::TransactionIndex));
+        let path = self.path(FileKind::TransactionIndex);
+        let position = u64::try_from(index.len() * TransactionIndex::ENTRY_LEN).unwrap_or(u64::MAX);
+        self.dir
+            .io()
+            .announce_write(&path, position)
+            .map_err(|source| SegmentError::file(IoOp::Write, &path, source))?;
+        index.set_path(path);
         self.transaction_index.mark_unsynced();
         index.append(txn).map_err(SegmentError::index)
     }
@@ -279,8 +285,8 @@ impl Segment {
     pub(crate) fn offset_hints(&self) -> Result<Guard<Option<Arc<OffsetHints>>>, SegmentError> {
         let open = || self.open_offset_index();
         match self.offset_index.get(self.dir.pool(), open) {
-            Err(error) if is_missing(&error) => {
-                self.make_missing_indexes()?;
+            Err(error) if is_lost(&error) => {
+                self.make_lost_indexes()?;
                 self.offset_index.get(self.dir.pool(), open)
             }
             other => other,
@@ -291,15 +297,15 @@ impl Segment {
     pub(crate) fn time_hints(&self) -> Result<Guard<Option<Arc<TimeHints>>>, SegmentError> {
         let open = || self.open_time_index();
         match self.time_index.get(self.dir.pool(), open) {
-            Err(error) if is_missing(&error) => {
-                self.make_missing_indexes()?;
+            Err(error) if is_lost(&error) => {
+                self.make_lost_indexes()?;
                 self.time_index.get(self.dir.pool(), open)
             }
             other => other,
         }
     }
 
-    fn make_missing_indexes(&self) -> Result<(), SegmentError> {
+    fn make_lost_indexes(&self) -> Result<(), SegmentError> {
         let log = self.path(FileKind::Log);
         if !log.exists() {
             return Err(SegmentError::Gone { path: log });
@@ -408,9 +414,15 @@ fn is_small(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.len() <= SMALL_INDEX_BYTES)
 }
 
-fn is_missing(error: &SegmentError) -> bool {
-    let SegmentError::Index { source: IndexError::Io { source, .. } } = error else { return false };
-    source.kind() == io::ErrorKind::NotFound
+/// Whether the index must be made again: it is not there, or no index at all.
+fn is_lost(error: &SegmentError) -> bool {
+    match error {
+        SegmentError::Index { source: IndexError::Corrupt { .. } } => true,
+        SegmentError::Index { source: IndexError::Io { source, .. } } => {
+            source.kind() == io::ErrorKind::NotFound
+        }
+        _ => false,
+    }
 }
 
 /// A page: what sparse-index reads into memory.

@@ -94,20 +94,20 @@ impl Segment {
         let path = || self.path(FileKind::Log);
         let range = (from, self.size_bytes());
         let mut scan = HeaderScan::new(self.dir.io(), file, &path, range, first_bytes);
-        let mut unchecked = floor;
-        loop {
+        if let Some(entry) = floor {
             match scan.step()? {
-                Step::Batch(batch) => {
-                    if let Some(entry) = unchecked.take()
-                        && !self.fits(entry, &batch)?
-                    {
-                        return Ok(Located::Misfit);
-                    }
-                    if batch.last_offset >= target {
-                        return Ok(Located::Found(Some(batch)));
-                    }
+                Step::Batch(batch) if !self.fits(entry, &batch)? => return Ok(Located::Misfit),
+                Step::Batch(batch) if batch.last_offset >= target => {
+                    return Ok(Located::Found(Some(batch)));
                 }
-                Step::Damage(_) if unchecked.is_some() => return Ok(Located::Misfit),
+                Step::Batch(_) => {}
+                Step::End | Step::Damage(_) => return Ok(Located::Misfit),
+            }
+        }
+        loop {
+            match scan.step_to(|header| header.last_offset() >= target)? {
+                Step::Batch(batch) if batch.last_offset < target => {}
+                Step::Batch(batch) => return Ok(Located::Found(Some(batch))),
                 Step::Damage(damage) if damage.class() != CorruptClass::Incomplete => {
                     return Err(SegmentError::corrupt(path(), damage));
                 }

@@ -1,16 +1,18 @@
 //! From a timestamp to a record, and the largest timestamp.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::fs::File;
 
-use alluvium_record_format::{Batch, CorruptClass, Decompressor, LeaderEpoch, Offset, Timestamp};
+use alluvium_record_format::{
+    CorruptClass, Corruption, Decompressor, Entry, LeaderEpoch, Offset, Position, Timestamp,
+};
 use alluvium_sparse_index::TimeEntry;
 
 use super::{Largest, Segment};
 use crate::error::{IoOp, SegmentError};
 use crate::headers::{BatchAt, HeaderScan, SCRATCH_BYTES, Step};
 use crate::names::FileKind;
-use crate::walk::to_usize;
+use crate::walk::{LARGE_BYTES, check_large, to_usize};
 
 /// The record that a look-up by time found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,28 +182,22 @@ impl Segment {
         wanted: &impl Fn(Offset, Timestamp) -> bool,
     ) -> Result<Option<FoundRecord>, SegmentError> {
         let path = || self.path(FileKind::Log);
-        WORK.with_borrow_mut(|work| {
-            work.bytes.clear();
-            work.bytes.resize(to_usize(at.size_bytes), 0);
-            let position = at.position.get();
-            let read = self.dir.io().read_full(file, &path, &mut work.bytes, position.into());
-            let count = read.map_err(|e| SegmentError::io(IoOp::Read, path(), position, e))?;
-            let corrupt = |damage| SegmentError::corrupt(path(), damage);
-            let batch = Batch::parse(&work.bytes[..count], at.position).map_err(corrupt)?;
-            let records = work.decompressor.records(&batch, max_record_bytes);
-            let mut records = records.map_err(corrupt)?;
-            while let Some(record) = records.next_partial() {
-                let record = record.map_err(corrupt)?;
-                if let Some(timestamp) = record.timestamp
-                    && wanted(record.offset, timestamp)
-                {
-                    let leader_epoch = batch.header().leader_epoch();
-                    let offset = record.offset;
-                    return Ok(Some(FoundRecord { offset, timestamp, leader_epoch }));
-                }
-            }
-            Ok(None)
-        })
+        let corrupt = |damage| SegmentError::corrupt(path(), damage);
+        let (io, position, need) = (self.dir.io(), at.position, to_usize(at.size_bytes));
+        if need > LARGE_BYTES {
+            check_large(io, file, &path, (position, need, at.magic))?.map_err(corrupt)?;
+        }
+        let mut work = WORK.take();
+        work.bytes.clear();
+        work.bytes.resize(need, 0);
+        let read = io.read_full(file, &path, &mut work.bytes, position.get().into());
+        let count = read.map_err(|e| SegmentError::io(IoOp::Read, path(), position.get(), e))?;
+        work.bytes.truncate(count);
+        let found = work.find(position, max_record_bytes, wanted).map_err(corrupt);
+        if work.bytes.capacity() <= LARGE_BYTES {
+            WORK.set(work);
+        }
+        found
     }
 }
 
@@ -218,9 +214,51 @@ pub(super) fn note_timestamp(largest: &mut Option<TimeEntry>, batch: &BatchAt) {
 #[derive(Default)]
 struct Work {
     bytes: Vec<u8>,
+    inflated: Vec<u8>,
     decompressor: Decompressor,
 }
 
+impl Work {
+    /// The first record that `wanted` takes, in the entry whose bytes were read.
+    fn find(
+        &mut self,
+        at: Position,
+        max_record_bytes: usize,
+        wanted: &impl Fn(Offset, Timestamp) -> bool,
+    ) -> Result<Option<FoundRecord>, Corruption> {
+        match Entry::parse(&self.bytes, at)? {
+            Entry::Batch(batch) => {
+                let leader_epoch = batch.header().leader_epoch();
+                let mut records = self.decompressor.records(&batch, max_record_bytes)?;
+                while let Some(record) = records.next_partial() {
+                    let record = record?;
+                    if let Some(timestamp) = record.timestamp
+                        && wanted(record.offset, timestamp)
+                    {
+                        let offset = record.offset;
+                        return Ok(Some(FoundRecord { offset, timestamp, leader_epoch }));
+                    }
+                }
+            }
+            Entry::Legacy(entry) => {
+                let limit = max_record_bytes;
+                let inflated = &mut self.inflated;
+                for record in self.decompressor.inflate_legacy(&entry, limit, inflated)? {
+                    let record = record?;
+                    if let Some(timestamp) = record.timestamp()
+                        && wanted(record.offset(), timestamp)
+                    {
+                        let offset = record.offset();
+                        return Ok(Some(FoundRecord { offset, timestamp, leader_epoch: None }));
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+}
+
 thread_local! {
-    static WORK: RefCell<Work> = RefCell::default();
+    static WORK: Cell<Work> = Cell::default();
 }

@@ -4,8 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alluvium_record_format::{Offset, Timestamp};
+use alluvium_record_format::{Offset, ProducerId, Timestamp};
 use alluvium_segment::{FilePool, Io, IoCall, IoHook, IoOp, IoVerdict, SegmentError, Suffix};
+use alluvium_sparse_index::AbortedTxn;
 use parking_lot::Mutex;
 
 use crate::support::{Fixture, every_batch, moved, one, ranges, recover, three};
@@ -303,4 +304,28 @@ fn a_rename_that_fails_leaves_the_old_name_in_use() {
 
 fn is_log(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "log")
+}
+
+/// FR-085 (b): a transaction index that cannot be written leaves the log alone.
+#[test]
+fn a_failed_entry_of_an_aborted_transaction_is_not_there() {
+    let shim = Shim::new();
+    let fixture = shim.fixture();
+    let mut active = fixture.create(0, every_batch());
+    active.append(&three()).unwrap();
+    let [first, last, stable] = [0, 5, 6].map(Offset::new);
+    let txn = AbortedTxn::new(ProducerId::new(7), first, last, stable);
+    shim.set(|call| match call {
+        IoCall::Write { path, .. } if path.extension().is_some_and(|end| end == "txnindex") => {
+            fail(io::ErrorKind::StorageFull)
+        }
+        _ => IoVerdict::Proceed,
+    });
+    active.segment().append_aborted(txn).unwrap_err();
+    assert!(active.segment().aborted().unwrap().is_empty());
+    active.append(&moved(&one(), 9)).unwrap();
+    shim.clear();
+    active.segment().append_aborted(txn).unwrap();
+    assert_eq!(active.segment().aborted().unwrap(), [txn]);
+    assert_eq!(fixture.bytes("00000000000000000000.txnindex").len(), 34);
 }

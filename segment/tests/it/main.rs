@@ -1,10 +1,13 @@
 //! One binary for all integration tests of the crate.
 
 mod append;
+mod damage;
 mod faults;
 mod golden;
+mod heap;
 mod hints;
 mod lock;
+mod many;
 mod prop_model;
 mod reads;
 mod recovery;

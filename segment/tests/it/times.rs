@@ -4,7 +4,7 @@ use std::fs::{File, FileTimes};
 use std::time::{Duration, SystemTime};
 
 use alluvium_record_format::{
-    BatchBuilder, BatchSettings, Codec, CorruptKind, Offset, SimpleRecord, Timestamp,
+    BatchBuilder, BatchSettings, Codec, CorruptKind, LeaderEpoch, Offset, SimpleRecord, Timestamp,
 };
 use alluvium_segment::{Segment, SegmentError};
 
@@ -30,7 +30,7 @@ fn the_first_record_at_or_after_a_time_is_found() {
     assert_eq!(find(&segment, 1002, 4), Some((4, 1004)), "not below the start");
     assert_eq!(find(&segment, 1002, 9), None);
     let found = segment.find_by_timestamp(Timestamp::new(1007), Offset::new(0), 99).unwrap();
-    assert_eq!(found.unwrap().leader_epoch.map(|epoch| epoch.get()), Some(1));
+    assert_eq!(found.unwrap().leader_epoch, Some(LeaderEpoch::new(1)));
 }
 
 /// A record that is late does not hide the one that came before it.

@@ -1,5 +1,7 @@
 //! Truncation: whole batches alone, indexes with them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use alluvium_record_format::{Offset, ProducerId, Timestamp};
 use alluvium_segment::{ActiveSegment, RollInput};
 use alluvium_sparse_index::AbortedTxn;
@@ -120,24 +122,23 @@ fn readers_see_sound_batches_while_the_end_is_cut_and_written_again() {
     let mut active = fixture.create(0, every_batch());
     active.append(&three()).unwrap();
     let segment = active.segment().clone();
-    let stop = std::sync::atomic::AtomicBool::new(false);
+    let stop = AtomicBool::new(false);
+    let read_all = || {
+        for offset in (0..9).cycle().take_while(|_| !stop.load(Ordering::Relaxed)) {
+            let base = base_at(&segment, offset);
+            assert!(base.is_none() || base == Some(offset / 3 * 3), "{base:?}");
+        }
+    };
     std::thread::scope(|scope| {
         for _ in 0..3 {
-            scope.spawn(|| {
-                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                    for offset in 0..9 {
-                        let base = base_at(&segment, offset);
-                        assert!(base.is_none() || base == Some(offset / 3 * 3), "{base:?}");
-                    }
-                }
-            });
+            scope.spawn(read_all);
         }
         for round in 0..300 {
             truncate(&mut active, 3 + round % 6);
             let from = usize::try_from(active.segment().size_bytes()).unwrap();
             active.append(&three()[from..]).unwrap();
         }
-        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
     });
     assert_eq!(ranges(&segment), [(0, 2), (3, 5), (6, 8)]);
 }
