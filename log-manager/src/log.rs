@@ -14,13 +14,13 @@ mod options;
 mod position;
 mod producers;
 mod read;
-mod rebuild;
 mod retention;
 mod roll;
 mod segments;
 mod truncate;
 mod watermark;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
 use std::time::Instant;
@@ -84,8 +84,9 @@ pub(crate) struct Shared {
     last_flush_ms: AtomicI64,
     epochs: ArcSwap<LeaderEpochCache>,
     writer: Mutex<Writer>,
-    /// Held while a flush is under way: one at a time.
-    flushing: Mutex<()>,
+    /// Held while a flush is under way: one at a time. The files that recovery has written and
+    /// nobody has synced.
+    flushing: Mutex<Vec<PathBuf>>,
     notifier: Arc<Notifier>,
 }
 

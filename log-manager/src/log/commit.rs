@@ -99,8 +99,9 @@ impl Shared {
 
     /// Makes all batches durable that are in the log now.
     fn sync_batches(&self) -> Result<(), LogError> {
-        let _one_at_a_time = self.flushing.lock();
+        let mut recovered = self.flushing.lock();
         self.health.check()?;
+        self.sync_recovered(&mut recovered)?;
         let truncation_count = self.writer.lock().truncation_count;
         let (from, end) = (self.commits.durable(), self.log_end());
         let segments = self.segments.load_full();

@@ -4,8 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use alluvium_record_format::{Corruption, Offset};
-use alluvium_recovery::{FileError, ProducerError};
+use alluvium_record_format::Offset;
+use alluvium_recovery::{FileError, LoadError, ProducerError};
 use alluvium_segment::{LockError, SegmentError};
 
 use crate::{ErrorCode, ValidationError};
@@ -44,14 +44,12 @@ pub enum LogError {
         /// Why.
         source: FileError,
     },
-    /// A batch in the log holds records that cannot be read.
-    #[error("{} holds records that cannot be read", path.display())]
+    /// The log could not be brought into order.
+    #[error("the log cannot be loaded")]
     #[non_exhaustive]
-    Unreadable {
-        /// The segment's log file.
-        path: PathBuf,
-        /// What is wrong.
-        source: Corruption,
+    Load {
+        /// Why.
+        source: LoadError,
     },
     /// The directory of the log cannot be used.
     #[error("cannot use {} as the directory of a log", path.display())]
@@ -147,8 +145,8 @@ impl LogError {
             Self::OffsetOutOfRange { .. } => ErrorCode::OffsetOutOfRange,
             Self::NotDeletable => ErrorCode::PolicyViolation,
             Self::SegmentExists { .. } => ErrorCode::UnknownServerError,
-            Self::Unreadable { .. } => ErrorCode::CorruptMessage,
             Self::Closed { .. }
+            | Self::Load { .. }
             | Self::Directory { .. }
             | Self::Lock { .. }
             | Self::Offline { .. }

@@ -1,5 +1,7 @@
 //! Durability: everything below the recovery point is on the disk.
 
+use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use alluvium_record_format::Offset;
@@ -57,12 +59,13 @@ impl Shared {
     /// Makes the segments below `offset` durable, then moves the recovery point to
     /// `new_recovery_point`.
     pub(super) fn flush(&self, offset: Offset, new_recovery_point: Offset) -> Result<(), LogError> {
-        let _one_at_a_time = self.flushing.lock();
+        let mut recovered = self.flushing.lock();
         self.health.check()?;
         let before = Offset::new(self.recovery_point.load(Ordering::Acquire));
         if offset <= before {
             return Ok(());
         }
+        self.sync_recovered(&mut recovered)?;
         let truncation_count = self.writer.lock().truncation_count;
         let segments = self.segments.load_full();
         for segment in segments.values(before, offset) {
@@ -84,15 +87,27 @@ impl Shared {
         Ok(())
     }
 
+    /// Makes the files durable that recovery has written.
+    pub(super) fn sync_recovered(&self, files: &mut Vec<PathBuf>) -> Result<(), LogError> {
+        let io = self.dir.io();
+        while let Some(path) = files.pop() {
+            let synced = io.open(&path, true).and_then(|file| io.sync(&file, &|| path.clone()));
+            match synced {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    let source = error;
+                    return Err(self.disk_failed(LogError::Directory { path, source }));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Makes the names of new files durable.
     pub(super) fn sync_names(&self) -> Result<(), LogError> {
         match self.dir.sync_names() {
             Ok(()) | Err(SegmentError::Gone { .. }) => Ok(()),
-            Err(SegmentError::Io { source, .. })
-                if source.kind() == std::io::ErrorKind::NotFound =>
-            {
-                Ok(())
-            }
+            Err(SegmentError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(()),
             Err(source) => Err(self.disk_failed(LogError::Segment { source })),
         }
     }

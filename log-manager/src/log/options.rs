@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alluvium_record_format::Offset;
-use alluvium_recovery::ProducerStateConfig;
+use alluvium_recovery::{ProducerStateConfig, ScanConfig};
 use alluvium_segment::{DirLock, FilePool};
 
 use super::{DirHealth, Durability};
@@ -21,6 +21,7 @@ pub struct LogOptions {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) background: Option<Arc<dyn Background>>,
     pub(super) producers: ProducerStateConfig,
+    pub(super) scan: ScanConfig,
     pub(super) durability: Durability,
     pub(super) lock: Option<DirLock>,
     pub(super) health: Option<DirHealth>,
@@ -38,6 +39,7 @@ impl LogOptions {
             clock: Arc::new(SystemClock),
             background: None,
             producers: ProducerStateConfig::new(),
+            scan: ScanConfig::new(),
             durability: Durability::PageCache,
             lock: None,
             health: None,
@@ -103,6 +105,12 @@ impl LogOptions {
     /// How producers are remembered.
     pub fn producers(mut self, config: ProducerStateConfig) -> Self {
         self.producers = config;
+        self
+    }
+
+    /// How long segments are recovered: by how many threads.
+    pub fn scan(mut self, scan: ScanConfig) -> Self {
+        self.scan = scan;
         self
     }
 

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use alluvium_record_format::Offset;
-use alluvium_recovery::{ProducerError, SnapshotStore, VerificationGuard, VerificationRequest};
+use alluvium_recovery::{
+    ProducerError, Replay, SnapshotStore, VerificationGuard, VerificationRequest,
+    rebuild_producer_state,
+};
 use alluvium_segment::ActiveSegment;
 
-use super::rebuild::Rebuild;
 use super::{AppendError, Log, LogError, LogPosition, Shared, Writer};
 
 impl Log {
@@ -129,9 +131,8 @@ impl Writer {
         end: Offset,
     ) -> Result<(), LogError> {
         let segments = shared.segments.load_full();
-        let range = shared.log_start()..end;
-        let now = shared.clock.now();
-        Rebuild { segments: segments.all(), range, clean: false, now }
-            .run(&mut self.producers, &mut self.snapshots)
+        let replay = Replay::new(shared.log_start(), end, shared.clock.now());
+        let (producers, snapshots) = (&mut self.producers, &mut self.snapshots);
+        Ok(rebuild_producer_state(producers, snapshots, segments.all(), &replay)?)
     }
 }
