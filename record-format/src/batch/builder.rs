@@ -133,8 +133,9 @@ impl BatchBuilder {
         Ok(offset)
     }
 
-    /// Appends a record of another batch, with its offset, time, key, value and headers. In a
-    /// control batch it must be a control record, which is not checked.
+    /// Appends a record of another batch, with its offset, time, key, value and headers. Under
+    /// `LogAppendTime` the time is the batch's, and what the producer gave is gone. In a control
+    /// batch it must be a control record, which is not checked.
     ///
     /// # Errors
     ///

@@ -36,6 +36,7 @@ impl RecordContext {
         Record {
             offset: self.offset(fields.start.offset_delta),
             timestamp: self.timestamp(fields.start.timestamp_delta),
+            create_time: self.base_timestamp.wrapping_add(fields.start.timestamp_delta),
             key: fields.start.key,
             value: fields.value,
             headers: fields.headers,

@@ -10,6 +10,7 @@ use crate::{Offset, Timestamp};
 pub struct Record<'a> {
     pub(super) offset: Offset,
     pub(super) timestamp: i64,
+    pub(super) create_time: i64,
     pub(super) key: Option<&'a [u8]>,
     pub(super) value: Option<&'a [u8]>,
     pub(super) headers: Headers<'a>,
@@ -26,6 +27,12 @@ impl<'a> Record<'a> {
     #[must_use]
     pub fn timestamp(&self) -> Option<Timestamp> {
         (self.timestamp != -1).then_some(Timestamp::new(self.timestamp))
+    }
+
+    /// The time that the producer gave, also where `LogAppendTime` overrules it; `None` for -1.
+    #[must_use]
+    pub fn create_time(&self) -> Option<Timestamp> {
+        (self.create_time != -1).then_some(Timestamp::new(self.create_time))
     }
 
     /// The key; null and empty differ.

@@ -3,7 +3,6 @@
 mod cuts;
 mod damage;
 mod golden;
-mod heap;
 mod levels;
 mod limits;
 mod packed;

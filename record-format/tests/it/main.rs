@@ -10,9 +10,15 @@ mod control_records;
 mod dump;
 mod golden_logs;
 mod golden_vectors;
+mod heap;
 mod hex;
 #[cfg(feature = "codecs")]
 mod legacy;
+mod memory;
+mod prop_batches;
+#[cfg(feature = "codecs")]
+mod prop_damage;
 mod record_damage;
 mod record_reading;
+mod sequences;
 mod walking;

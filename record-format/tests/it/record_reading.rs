@@ -79,6 +79,7 @@ fn with_append_time_every_record_has_the_time_of_the_batch() {
     let batch = Batch::parse(&bytes, START).unwrap();
     assert_eq!(batch.header().attributes().timestamp_type(), TimestampType::LogAppendTime);
     assert_eq!(records(&bytes)[0].timestamp(), Some(Timestamp::new(5000)));
+    assert_eq!(records(&bytes)[0].create_time(), Some(Timestamp::new(1007)));
 }
 
 /// FR-022

@@ -4,8 +4,8 @@ use alluvium_record_format::{
     Codec, CorruptClass, CorruptKind, Corruption, Decompressor, Offset, Position,
 };
 
-use super::heap::peak_of;
 use super::packed::{CODECS, batch, parse};
+use crate::heap::peak_of;
 use crate::hex;
 
 const LIMIT: usize = 1 << 20;

@@ -2,8 +2,8 @@
 
 use alluvium_record_format::{Codec, CorruptKind, Corruption, Decompressor};
 
-use super::heap::{left_of, peak_of};
 use super::packed::{CODECS, batch, pack, parse, record};
+use crate::heap::{left_of, peak_of};
 
 const MIB: usize = 1 << 20;
 
