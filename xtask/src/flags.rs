@@ -13,6 +13,11 @@ xflags::xflags! {
             /// Also everything that needs a real Kafka. `.ci/run` calls this.
             optional --full
         }
+        /// The main job in under a minute: a million records written, read, killed, recovered.
+        cmd demo {
+            /// Appends to this log until killed: the demo starts this itself.
+            optional --append-to dir: PathBuf
+        }
         /// Formats Rust and TOML, and checks the spelling.
         cmd fmt {
             /// Changes nothing, fails where something would change.

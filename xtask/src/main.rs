@@ -8,6 +8,7 @@ mod allocations;
 mod bench;
 mod ci;
 mod conformance;
+mod demo;
 mod docs;
 mod features;
 mod flags;
@@ -38,6 +39,7 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
     use flags::XtaskCmd as Cmd;
     match command {
         Cmd::Ci(ci) => ci::run(&ci),
+        Cmd::Demo(demo) => demo::run(&demo),
         Cmd::Fmt(fmt) => fmt::run(fmt.check),
         Cmd::Lint(_) => lint::run(),
         Cmd::Docs(_) => docs::run(),
