@@ -4,7 +4,7 @@ use alluvium_record_format::{LeaderEpoch, Offset, Timestamp};
 
 use alluvium_segment::FoundRecord;
 
-use super::{Log, LogError};
+use super::{Log, LogError, SegmentList};
 
 /// What to look up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,15 +72,23 @@ impl Log {
                 let offset = self.log_end_offset();
                 Ok(Some(FoundOffset { offset, timestamp: None, leader_epoch }))
             }
-            OffsetQuery::MaxTimestamp => self.offset_of_max_timestamp(),
-            OffsetQuery::AtOrAfter(timestamp) => self.offset_at_or_after(timestamp),
+            OffsetQuery::MaxTimestamp => {
+                let find = |segments: &SegmentList| self.offset_of_max_timestamp(segments);
+                self.shared.while_segments_last(find)
+            }
+            OffsetQuery::AtOrAfter(timestamp) => {
+                let find = |segments: &SegmentList| self.offset_at_or_after(segments, timestamp);
+                self.shared.while_segments_last(find)
+            }
         }
     }
 }
 
 impl Log {
-    fn offset_of_max_timestamp(&self) -> Result<Option<FoundOffset>, LogError> {
-        let segments = self.shared.segments.load();
+    fn offset_of_max_timestamp(
+        &self,
+        segments: &SegmentList,
+    ) -> Result<Option<FoundOffset>, LogError> {
         let mut best = None;
         for segment in segments.all() {
             let largest = segment.max_timestamp()?.map(|entry| entry.timestamp);
@@ -93,9 +101,12 @@ impl Log {
         Ok(segment.find_largest_timestamp(self.max_record_bytes())?.map(FoundOffset::from))
     }
 
-    fn offset_at_or_after(&self, target: Timestamp) -> Result<Option<FoundOffset>, LogError> {
+    fn offset_at_or_after(
+        &self,
+        segments: &SegmentList,
+        target: Timestamp,
+    ) -> Result<Option<FoundOffset>, LogError> {
         let start = self.log_start_offset();
-        let segments = self.shared.segments.load();
         for segment in segments.all() {
             if segment.largest_timestamp()? >= target {
                 let found = segment.find_by_timestamp(target, start, self.max_record_bytes())?;

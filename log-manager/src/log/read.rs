@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alluvium_record_format::{Offset, Position, ProducerId};
-use alluvium_segment::{Segment, SegmentSlice};
+use alluvium_segment::{Segment, SegmentError, SegmentSlice};
 use alluvium_sparse_index::AbortedTxn;
 
 use super::{Log, LogError, LogPosition, SegmentList, Shared};
@@ -94,15 +94,16 @@ impl Log {
     ) -> Result<Fetched, LogError> {
         let shared = &*self.shared;
         shared.check_open()?;
-        shared.check_log_start(start)?;
-        let segments = shared.segments.load();
-        let bound = match isolation {
-            Isolation::LogEnd => shared.log_end_position(&segments),
-            Isolation::HighWatermark => shared.high_watermark_position()?,
-            Isolation::TxnCommitted => shared.last_stable_position()?,
-        };
         let limits = Limits { max_bytes, min_one_message, isolation };
-        shared.read_below(&segments, start, bound, limits)
+        shared.while_segments_last(|segments| {
+            shared.check_log_start(start)?;
+            let bound = match isolation {
+                Isolation::LogEnd => shared.log_end_position(segments),
+                Isolation::HighWatermark => shared.high_watermark_position()?,
+                Isolation::TxnCommitted => shared.last_stable_position()?,
+            };
+            shared.read_below(segments, start, bound, limits)
+        })
     }
 }
 
@@ -114,6 +115,23 @@ struct Limits {
 }
 
 impl Shared {
+    /// Looks into the present segments; into the next ones, where the files of these were removed
+    /// before they could be opened.
+    pub(super) fn while_segments_last<T>(
+        &self,
+        look: impl Fn(&SegmentList) -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        loop {
+            let segments = self.segments.load();
+            let found = look(&segments);
+            let is_gone =
+                matches!(found, Err(LogError::Segment { source: SegmentError::Gone { .. }, .. }));
+            if !is_gone || Arc::ptr_eq(&segments, &self.segments.load()) {
+                return found;
+            }
+        }
+    }
+
     /// Refuses an offset below the log start.
     pub(super) fn check_log_start(&self, offset: Offset) -> Result<(), LogError> {
         let (min, max) = (self.log_start(), self.log_end());

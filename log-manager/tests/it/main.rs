@@ -12,3 +12,4 @@ mod reading;
 mod retaining;
 mod rolling;
 mod truncating;
+mod under_load;
