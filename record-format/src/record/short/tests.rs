@@ -1,5 +1,6 @@
 //! The short way takes nothing that the full way refuses, and reads the same.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use proptest::collection::vec;
