@@ -42,7 +42,8 @@ pub use entry::{Entries, Entry, Prefix, Walker};
 pub use error::{CorruptClass, CorruptKind, Corruption};
 pub use legacy::{LegacyEntry, LegacyRecord, LegacyRecords};
 pub use record::{
-    Header, Headers, Record, RecordKey, RecordKeys, Records, RecordsSummary, SimpleRecord,
+    Header, Headers, OffsetRange, Record, RecordKey, RecordKeys, Records, RecordsSummary,
+    SimpleRecord,
 };
 pub use record_stream::{PartialRecord, RecordStream};
 pub use units::{

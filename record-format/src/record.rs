@@ -8,7 +8,7 @@ mod short;
 mod simple;
 mod view;
 
-pub use check::RecordsSummary;
+pub use check::{OffsetRange, RecordsSummary};
 pub(crate) use decode::RecordContext;
 pub use iter::Records;
 pub use keys::{RecordKey, RecordKeys};

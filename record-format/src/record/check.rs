@@ -5,6 +5,18 @@ use super::decode::Start;
 use super::short::Whole;
 use crate::{Corruption, Offset, RecordStream, Timestamp};
 
+/// The offsets of the records of a batch. Made by [`Records::check_offsets`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OffsetRange {
+    /// The smallest offset.
+    pub min: Offset,
+    /// The largest offset.
+    pub max: Offset,
+    /// Whether each offset was above the one before.
+    pub offsets_rise: bool,
+}
+
 /// What all records of a batch have in common.
 ///
 /// Made by [`Records::check`] and [`RecordStream::check`].
@@ -46,6 +58,30 @@ impl Records<'_> {
             tally.add(context.offset(offset_delta), timestamp, key.is_some());
         }
         Ok(tally.summary())
+    }
+
+    /// Reads all records, with the checks of the iterator, and tells the range of their offsets;
+    /// `None` without records. Half the time of [`check`](Self::check).
+    ///
+    /// # Errors
+    ///
+    /// The error that the iterator would yield.
+    pub fn check_offsets(mut self) -> Result<Option<OffsetRange>, Corruption> {
+        let context = *self.context();
+        let (mut last, mut rise) = (i32::MIN, true);
+        let (mut min, mut max) = (i32::MAX, i32::MIN);
+        while let Some(fields) = self.next_part::<Whole>() {
+            let delta = fields?.start.offset_delta;
+            rise &= last < delta || max < min;
+            last = delta;
+            min = min.min(delta);
+            max = max.max(delta);
+        }
+        Ok((min <= max).then(|| OffsetRange {
+            min: context.offset(min),
+            max: context.offset(max),
+            offsets_rise: rise,
+        }))
     }
 }
 

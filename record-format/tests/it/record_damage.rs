@@ -21,6 +21,7 @@ fn error_of(hex: &str) -> Corruption {
     let error = errors.next().expect("an error");
     assert_eq!(errors.next(), None, "one error at most");
     assert_eq!(records.clone().check(), Err(error));
+    assert_eq!(records.clone().check_offsets(), Err(error));
     assert!(records.keys().count() > 0, "keys end, too");
     error
 }

@@ -172,6 +172,8 @@ fn offset_deltas_come_as_they_are_stored() {
     );
     assert_eq!(offsets(&descending), [1, 0]);
     let summary = Batch::parse(&descending, START).unwrap().records().unwrap().check().unwrap();
+    let offsets = Batch::parse(&descending, START).unwrap().records().unwrap().check_offsets();
+    assert!(!offsets.unwrap().unwrap().offsets_rise);
     assert!(!summary.offsets_rise && !summary.offsets_dense);
     assert_eq!(
         summary.min_offset..=summary.max_offset,
@@ -221,6 +223,9 @@ fn keys_and_the_check_agree_with_the_records() {
         (summary.min_offset, summary.max_offset),
         (Some(Offset::new(0)), Some(Offset::new(2)))
     );
+    let offsets = batch.records().unwrap().check_offsets().unwrap().unwrap();
+    assert_eq!((offsets.min, offsets.max), (Offset::new(0), Offset::new(2)));
+    assert!(offsets.offsets_rise);
     assert_eq!(summary.min_timestamp, Some(Timestamp::new(1000)));
     assert_eq!(summary.max_timestamp, Some(Timestamp::new(1002)));
 }
