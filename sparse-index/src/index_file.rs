@@ -128,6 +128,11 @@ impl IndexFile {
         self.entries_in(self.map.file_bytes())
     }
 
+    /// Entries for which the file can ever be given room.
+    pub(crate) const fn max_capacity(&self) -> usize {
+        self.entries_in(self.map.reserved_bytes())
+    }
+
     /// Bytes of the file.
     pub(crate) fn file_bytes(&self) -> u64 {
         u64_of(self.map.file_bytes())

@@ -12,6 +12,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("index files are mapped by Linux's rules: other systems are not supported");
 
+mod block_keys;
 mod builder;
 mod entry;
 mod error;

@@ -311,6 +311,11 @@ impl<'a> View<'a> {
         self.map.words32(self.valid_bytes())
     }
 
+    /// How often bytes had been taken back when the view was made.
+    pub(crate) const fn times_taken_back(&self) -> u32 {
+        self.state.times_taken_back
+    }
+
     /// Whether no byte was taken back since the view was made: then all words that were read
     /// through it belong together.
     pub(crate) fn is_unchanged(&self) -> bool {

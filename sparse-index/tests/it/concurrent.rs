@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
 use alluvium_record_format::{Offset, Timestamp};
-use alluvium_sparse_index::{OffsetEntry, OffsetIndexFile, TimeIndexFile};
+use alluvium_sparse_index::{OffsetEntry, OffsetIndexFile, TimeEntry, TimeIndexFile};
 
 use crate::support::{Dir, at, time};
 
@@ -43,33 +43,37 @@ fn a_reader_finds_every_entry_that_was_appended_before_it_looked() {
     });
 }
 
+/// Entry `number` of round `round`: every round has other offsets, and its number in the values.
+fn entries(number: u32, round: u32) -> (OffsetEntry, TimeEntry) {
+    let offset = i64::from(number * (10 + round % 4));
+    (at(offset, number * 100 + round), time(i64::from(number) * 1000 + i64::from(round), offset))
+}
+
 /// Truncation, shrinking, growing and new entries in the same slots: a reader sees the entries
 /// of one time only, and the pages that it stands on never go away.
 #[test]
 fn a_reader_never_mixes_entries_of_two_times_nor_meets_a_missing_page() {
-    const PER_ROUND: u32 = 3_000;
+    const PER_ROUND: u32 = 10_000; // enough for the look-ups of a large index
     let dir = Dir::new();
-    let (offsets, times) = (dir.offset_index(0, 1 << 16), dir.time_index(0, 1 << 16));
+    let (offsets, times) = (dir.offset_index(0, 1 << 18), dir.time_index(0, 1 << 18));
     let (done, barrier) = (AtomicBool::new(false), Barrier::new(4));
-    // In round R, entry N has position 100 N + R, and timestamp 1000 N + R.
     thread::scope(|scope| {
         scope.spawn(|| {
             barrier.wait();
-            for round in 0..60 {
+            for round in 0..30 {
                 for number in 1..=PER_ROUND {
-                    let offset = i64::from(number) * 10;
-                    offsets.append(at(offset, number * 100 + round)).unwrap();
-                    let timestamp = i64::from(number) * 1000 + i64::from(round);
-                    times.maybe_append(time(timestamp, offset)).unwrap();
+                    let (offset_entry, time_entry) = entries(number, round);
+                    offsets.append(offset_entry).unwrap();
+                    times.maybe_append(time_entry).unwrap();
                 }
-                let cut = Offset::new(i64::from(round % 3) * 10_000);
-                // Entries that stay must be of the next round too, so all go in the end.
+                let cut = Offset::new(i64::from(round % 3) * 40_000);
                 offsets.truncate_to(cut).unwrap();
                 times.truncate_to(cut).unwrap();
                 offsets.trim_to_valid_size().unwrap();
                 times.trim_to_valid_size().unwrap();
-                offsets.reset(1 << 16).unwrap();
-                times.reset(1 << 16).unwrap();
+                // Entries that stayed are of the wrong round.
+                offsets.reset(1 << 18).unwrap();
+                times.reset(1 << 18).unwrap();
             }
             done.store(true, Ordering::Release);
         });
@@ -79,7 +83,7 @@ fn a_reader_never_mixes_entries_of_two_times_nor_meets_a_missing_page() {
                 barrier.wait();
                 let mut target = reader;
                 while !done.load(Ordering::Acquire) {
-                    target = (target * 31 + 17) % 30_020;
+                    target = (target * 31 + 17) % 100_020;
                     check_offsets(offsets, target);
                     check_times(times, target * 100);
                 }
@@ -90,17 +94,22 @@ fn a_reader_never_mixes_entries_of_two_times_nor_meets_a_missing_page() {
 
 fn check_offsets(index: &OffsetIndexFile, target: i64) {
     let (floor, next) = index.lookup_pair(Offset::new(target));
-    assert!(floor.is_none_or(|floor| floor.offset.get() <= target));
-    assert!(next.is_none_or(|next| next.offset.get() > target));
-    let (Some(floor), Some(next)) = (floor, next) else { return };
-    let round = |entry: OffsetEntry| i64::from(entry.position.get()) - entry.offset.get() * 10;
-    assert_eq!(round(floor), round(next), "{floor:?} {next:?}");
-    assert_eq!(next.offset.get(), floor.offset.get() + 10);
+    assert!(floor.is_none_or(|floor| floor.offset.get() <= target), "{floor:?} for {target}");
+    assert!(next.is_none_or(|next| next.offset.get() > target), "{next:?} for {target}");
+    let numbers = [floor, next].map(|entry| {
+        let entry = entry?;
+        let (number, round) = (entry.position.get() / 100, entry.position.get() % 100);
+        assert_eq!(entry, entries(number, round).0);
+        Some((number, round))
+    });
+    if let [Some(floor), Some(next)] = numbers {
+        assert_eq!(next, (floor.0 + 1, floor.1), "for {target}");
+    }
 }
 
 fn check_times(index: &TimeIndexFile, target: i64) {
     let Some(found) = index.lookup(Timestamp::new(target)) else { return };
-    let round = found.timestamp.get() - found.offset.get() * 100;
-    assert!((0..60).contains(&round), "{found:?}");
     assert!(found.timestamp.get() <= target);
+    let [number, round] = [found.timestamp.get() / 1000, found.timestamp.get() % 1000];
+    assert_eq!(found, entries(number.try_into().unwrap(), round.try_into().unwrap()).1);
 }

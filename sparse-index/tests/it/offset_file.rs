@@ -130,3 +130,28 @@ fn a_reopened_index_goes_on_after_a_resize() {
     assert_eq!(index.iter().collect::<Vec<_>>(), [at(5, 100), at(6, 200)]);
     assert_eq!((index.len(), index.max_entries()), (2, 125));
 }
+
+#[test]
+fn a_large_index_that_was_cut_and_filled_anew_answers_from_the_new_entries() {
+    let dir = Dir::new();
+    let index = dir.offset_index(0, 1 << 20);
+    let fill = |numbers: std::ops::Range<u32>, step: u32| {
+        numbers.for_each(|number| index.append(at(i64::from(number * step), number)).unwrap());
+    };
+    let check = |numbers: std::ops::Range<u32>, step: u32| {
+        for number in numbers {
+            let target = Offset::new(i64::from(number * step + step - 1));
+            assert_eq!(index.lookup(target), at(i64::from(number * step), number));
+        }
+    };
+    fill(1..30_000, 10);
+    check(1..30_000, 10);
+    index.truncate_to(Offset::new(100_000)).unwrap();
+    fill(10_000..30_000, 13);
+    check(1..9_999, 10);
+    check(10_000..30_000, 13);
+    index.reset(1 << 20).unwrap();
+    fill(1..30_000, 7);
+    check(1..30_000, 7);
+    assert_eq!(index.lookup(Offset::new(6)), at(0, 0));
+}
