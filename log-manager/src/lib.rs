@@ -24,3 +24,8 @@ pub use log::{
     Isolation, LeaderRequest, Log, LogError, LogOptions, LogPosition, OffsetQuery, Place,
 };
 pub use notify::{Changed, LogVersion};
+
+/// The example in the README of the repository.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct RootReadme;
