@@ -25,10 +25,54 @@ fn main() {
         fs::create_dir(&path).expect("a directory");
         PartitionDir::open(&path, &lock, &pool).expect("the directory")
     };
-    append(&dir("append-0"), temp.path());
-    read(&dir("read-0"), 16 * 1024);
-    read(&dir("read-1"), 100);
-    scan(&dir("scan-0"));
+    // `cargo bench -p alluvium-segment -- read` runs what has that in its name.
+    let filter = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let wanted = |name: &str| filter.as_ref().is_none_or(|filter| name.contains(filter.as_str()));
+    if wanted("append") {
+        append(&dir("append-0"), temp.path());
+    }
+    if wanted("read") {
+        read(&dir("read-0"), 16 * 1024);
+        read(&dir("read-1"), 100);
+    }
+    if wanted("scan") {
+        scan(&dir("scan-0"));
+    }
+    if wanted("find") {
+        find(&dir("find-0"));
+    }
+}
+
+/// Random look-ups by timestamp among 4096 batches of 150 records of 100 bytes, a millisecond
+/// apart.
+#[expect(clippy::print_stdout, reason = "a benchmark prints")]
+fn find(dir: &Arc<PartitionDir>) {
+    const RECORDS: i64 = 150;
+    let mut active = new_active(dir, 0);
+    let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(0)));
+    for base in (0..4096 * RECORDS).step_by(150) {
+        builder.reset(BatchSettings::new(Offset::new(base)));
+        for time in base..base + RECORDS {
+            let record = SimpleRecord::new().timestamp(Timestamp::new(time)).value(&[7; 90]);
+            builder.append(&record).expect("a record");
+        }
+        active.append(builder.finish().expect("a batch")).expect("an append");
+    }
+    let segment = active.seal().expect("a seal");
+    let mut random = Random(11);
+    let mut times = Vec::new();
+    for _ in 0..200 {
+        let targets: Vec<i64> = (0..500).map(|_| random.below(4096 * RECORDS)).collect();
+        let start = Instant::now();
+        for target in &targets {
+            let found = segment.find_by_timestamp(Timestamp::new(*target), Offset::new(0), 1 << 20);
+            let found = found.expect("a look-up").expect("a record");
+            assert_eq!(found.offset.get(), *target);
+        }
+        times.push(start.elapsed().as_secs_f64() / 500.0);
+    }
+    println!("look-up by timestamp: {:.2} us", median(&mut times) * 1e6);
+    segment.delete_files().expect("removal");
 }
 
 /// 16 KiB batches: our append, index included, and `pwrite` to a growing file.

@@ -46,7 +46,7 @@ impl BatchAt {
     }
 
     /// The entry at `at` whose first bytes are `head`.
-    fn of(head: &[u8], at: Position) -> Result<Self, Corruption> {
+    pub(crate) fn of(head: &[u8], at: Position) -> Result<Self, Corruption> {
         let prefix = Prefix::parse(head, at)?;
         let (offset, magic) = (prefix.offset(), prefix.magic());
         let size_bytes = u32::try_from(prefix.size_bytes()).unwrap_or(u32::MAX);

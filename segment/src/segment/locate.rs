@@ -67,6 +67,7 @@ impl Segment {
         if let Some(entry) = next
             && !exact
             && gap > SCRATCH_BYTES - BatchHeader::LEN
+            && (floor.is_some() || self.is_past_middle(target, entry.offset))
         {
             // Batches above the interval have an entry each: the answer is most often there.
             match self.header_at(file, until)? {
@@ -80,6 +81,13 @@ impl Segment {
         }
         let first_bytes = if exact { 0 } else { gap + BatchHeader::LEN };
         self.scan_from_entry(file, target, floor, first_bytes)
+    }
+
+    /// Whether `target` lies nearer to the end of the segment's first two batches, which is
+    /// `second`, than to the start. The first batch never has an entry.
+    fn is_past_middle(&self, target: Offset, second: Offset) -> bool {
+        let from_start = |offset: Offset| offset.get().saturating_sub(self.base.get());
+        from_start(target) > from_start(second) / 2
     }
 
     /// Steps from `floor` to the first batch whose last offset is not below `target`.

@@ -1,18 +1,16 @@
 //! From a timestamp to a record, and the largest timestamp.
 
-use std::cell::Cell;
-use std::fs::File;
+mod search;
 
-use alluvium_record_format::{
-    CorruptClass, Corruption, Decompressor, Entry, LeaderEpoch, Offset, Position, Timestamp,
-};
+use alluvium_record_format::{LeaderEpoch, Offset, Timestamp};
 use alluvium_sparse_index::TimeEntry;
 
+use search::Search;
+
 use super::{Largest, Segment};
-use crate::error::{IoOp, SegmentError};
+use crate::error::SegmentError;
 use crate::headers::{BatchAt, HeaderScan, SCRATCH_BYTES, Step};
 use crate::names::FileKind;
-use crate::walk::{LARGE_BYTES, check_large, to_usize};
 
 /// The record that a look-up by time found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +31,8 @@ impl Segment {
     /// Compressed batches are decompressed one record at a time; none may be longer than
     /// `max_record_bytes` (`max.decompressed.message.bytes`). Control records count, as in Kafka.
     ///
-    /// Cost: two index look-ups, a `pread` per header on the way and one per batch that is
-    /// searched.
+    /// Cost: two index look-ups; most often one `pread` of 8 KiB, or two, that find the batch and the
+    /// record in it. A compressed batch is read whole.
     ///
     /// Source: `LogSegment.findOffsetByTimestamp` in Kafka.
     ///
@@ -50,12 +48,15 @@ impl Segment {
     ) -> Result<Option<FoundRecord>, SegmentError> {
         let hint = self.time_hints()?.as_ref().and_then(|hints| hints.lookup(target));
         let from = hint.map_or(start, |entry| entry.offset.max(start));
-        self.find_from(
-            from,
+        // The batch at the hint has no time above that of the hint.
+        let after = hint.is_some_and(|hint| hint.timestamp < target && hint.offset == from);
+        Search {
+            segment: self,
             max_record_bytes,
-            |batch| batch.max_timestamp.is_some_and(|largest| largest >= target),
-            |offset, timestamp| timestamp >= target && offset >= start,
-        )
+            worth: |largest| largest >= target,
+            wanted: |offset, timestamp| timestamp >= target && offset >= start,
+        }
+        .run(from, after)
     }
 
     /// The first record with the largest timestamp. `None` if no record has a timestamp.
@@ -70,12 +71,13 @@ impl Segment {
         max_record_bytes: usize,
     ) -> Result<Option<FoundRecord>, SegmentError> {
         let Some(entry) = self.max_timestamp()? else { return Ok(None) };
-        self.find_from(
-            entry.offset,
+        Search {
+            segment: self,
             max_record_bytes,
-            |batch| batch.max_timestamp == Some(entry.timestamp),
-            |_, timestamp| timestamp == entry.timestamp,
-        )
+            worth: |largest| largest == entry.timestamp,
+            wanted: |_, timestamp| timestamp == entry.timestamp,
+        }
+        .run(entry.offset, false)
     }
 
     /// The largest timestamp and the last offset of the first batch that has it: the entry with
@@ -142,63 +144,6 @@ impl Segment {
         }
         Ok(largest)
     }
-
-    /// The first record that `wanted` takes, in the batches that `worth` takes, from the batch
-    /// that holds `from` on.
-    fn find_from(
-        &self,
-        from: Offset,
-        max_record_bytes: usize,
-        worth: impl Fn(&BatchAt) -> bool,
-        wanted: impl Fn(Offset, Timestamp) -> bool,
-    ) -> Result<Option<FoundRecord>, SegmentError> {
-        let file = self.log_file()?;
-        let Some(first) = self.locate(&file, from)? else { return Ok(None) };
-        let path = || self.path(FileKind::Log);
-        let range = (first.position.get(), self.size_bytes());
-        let mut scan = HeaderScan::new(self.dir.io(), &file, &path, range, SCRATCH_BYTES);
-        loop {
-            match scan.step()? {
-                Step::Batch(batch) if !worth(&batch) => {}
-                Step::Batch(batch) => {
-                    if let Some(found) = self.find_in(&file, &batch, max_record_bytes, &wanted)? {
-                        return Ok(Some(found));
-                    }
-                }
-                Step::Damage(damage) if damage.class() != CorruptClass::Incomplete => {
-                    return Err(SegmentError::corrupt(path(), damage));
-                }
-                Step::End | Step::Damage(_) => return Ok(None),
-            }
-        }
-    }
-
-    /// The first record of one batch that `wanted` takes.
-    fn find_in(
-        &self,
-        file: &File,
-        at: &BatchAt,
-        max_record_bytes: usize,
-        wanted: &impl Fn(Offset, Timestamp) -> bool,
-    ) -> Result<Option<FoundRecord>, SegmentError> {
-        let path = || self.path(FileKind::Log);
-        let corrupt = |damage| SegmentError::corrupt(path(), damage);
-        let (io, position, need) = (self.dir.io(), at.position, to_usize(at.size_bytes));
-        if need > LARGE_BYTES {
-            check_large(io, file, &path, (position, need, at.magic))?.map_err(corrupt)?;
-        }
-        let mut work = WORK.take();
-        work.bytes.clear();
-        work.bytes.resize(need, 0);
-        let read = io.read_full(file, &path, &mut work.bytes, position.get().into());
-        let count = read.map_err(|e| SegmentError::io(IoOp::Read, path(), position.get(), e))?;
-        work.bytes.truncate(count);
-        let found = work.find(position, max_record_bytes, wanted).map_err(corrupt);
-        if work.bytes.capacity() <= LARGE_BYTES {
-            WORK.set(work);
-        }
-        found
-    }
 }
 
 /// Kafka starts from -1, so a timestamp below 0 is never the largest; of equal ones the first
@@ -208,57 +153,4 @@ pub(super) fn note_timestamp(largest: &mut Option<TimeEntry>, batch: &BatchAt) {
     if timestamp > largest.map_or(Timestamp::new(-1), |entry| entry.timestamp) {
         *largest = Some(TimeEntry::new(timestamp, batch.last_offset));
     }
-}
-
-/// Memory that the look-ups of a thread use again and again.
-#[derive(Default)]
-struct Work {
-    bytes: Vec<u8>,
-    inflated: Vec<u8>,
-    decompressor: Decompressor,
-}
-
-impl Work {
-    /// The first record that `wanted` takes, in the entry whose bytes were read.
-    fn find(
-        &mut self,
-        at: Position,
-        max_record_bytes: usize,
-        wanted: &impl Fn(Offset, Timestamp) -> bool,
-    ) -> Result<Option<FoundRecord>, Corruption> {
-        match Entry::parse(&self.bytes, at)? {
-            Entry::Batch(batch) => {
-                let leader_epoch = batch.header().leader_epoch();
-                let mut records = self.decompressor.records(&batch, max_record_bytes)?;
-                while let Some(record) = records.next_partial() {
-                    let record = record?;
-                    if let Some(timestamp) = record.timestamp
-                        && wanted(record.offset, timestamp)
-                    {
-                        let offset = record.offset;
-                        return Ok(Some(FoundRecord { offset, timestamp, leader_epoch }));
-                    }
-                }
-            }
-            Entry::Legacy(entry) => {
-                let limit = max_record_bytes;
-                let inflated = &mut self.inflated;
-                for record in self.decompressor.inflate_legacy(&entry, limit, inflated)? {
-                    let record = record?;
-                    if let Some(timestamp) = record.timestamp()
-                        && wanted(record.offset(), timestamp)
-                    {
-                        let offset = record.offset();
-                        return Ok(Some(FoundRecord { offset, timestamp, leader_epoch: None }));
-                    }
-                }
-            }
-            _ => {}
-        }
-        Ok(None)
-    }
-}
-
-thread_local! {
-    static WORK: Cell<Work> = Cell::default();
 }

@@ -14,6 +14,13 @@ pub(crate) fn peak_of<T>(run: impl FnOnce() -> T) -> (usize, T) {
     (usize::try_from(PEAK.get() - before).unwrap(), result)
 }
 
+/// The bytes that `run` allocated and did not free.
+pub(crate) fn kept_by<T>(run: impl FnOnce() -> T) -> (isize, T) {
+    let before = LIVE.get();
+    let result = run();
+    (LIVE.get() - before, result)
+}
+
 thread_local! {
     static LIVE: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };

@@ -1,6 +1,7 @@
 //! One binary for all integration tests of the crate.
 
 mod append;
+mod cost;
 mod damage;
 mod faults;
 mod golden;

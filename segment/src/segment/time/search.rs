@@ -1,0 +1,258 @@
+//! Searches batches for the first record with a certain time.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::path::PathBuf;
+
+use alluvium_record_format::{
+    BatchHeader, Codec, CorruptClass, Corruption, Decompressor, Entry, Offset, Position, Records,
+    Timestamp,
+};
+
+use super::{FoundRecord, Segment};
+use crate::error::{IoOp, SegmentError};
+use crate::headers::{BatchAt, HeaderScan, SCRATCH_BYTES, Step};
+use crate::names::FileKind;
+use crate::walk::{LARGE_BYTES, check_large, to_usize};
+
+/// What is searched for.
+pub(super) struct Search<'a, B, R> {
+    pub(super) segment: &'a Segment,
+    pub(super) max_record_bytes: usize,
+    /// Whether a batch with this largest timestamp can hold the record.
+    pub(super) worth: B,
+    /// Whether a record with this offset and timestamp is the one.
+    pub(super) wanted: R,
+}
+
+impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R> {
+    /// Searches from the batch that holds `from` on. `after` says that this batch itself cannot
+    /// hold the record.
+    pub(super) fn run(
+        &self,
+        from: Offset,
+        after: bool,
+    ) -> Result<Option<FoundRecord>, SegmentError> {
+        let file = self.segment.log_file()?;
+        let mut work = WORK.take();
+        // What is left there is of another search.
+        work.bytes.clear();
+        let found = self.run_in(&file, &mut work, from, after);
+        if work.bytes.capacity() <= LARGE_BYTES && work.inflated.capacity() <= LARGE_BYTES {
+            WORK.set(work);
+        }
+        found
+    }
+
+    fn run_in(
+        &self,
+        file: &File,
+        work: &mut Work,
+        from: Offset,
+        after: bool,
+    ) -> Result<Option<FoundRecord>, SegmentError> {
+        let first = match if after { self.batch_after(file, work, from)? } else { None } {
+            Some(batch) => batch,
+            None => match self.segment.locate(file, from)? {
+                Some(batch) => batch,
+                None => return Ok(None),
+            },
+        };
+        if let Some(found) = self.look_into(file, work, &first)? {
+            return Ok(Some(found));
+        }
+        let path = || self.path();
+        let range = (first.end().get(), self.segment.size_bytes());
+        // Large batches follow large ones.
+        let large = to_usize(first.size_bytes) > SCRATCH_BYTES;
+        let block = if large { 0 } else { SCRATCH_BYTES };
+        let mut scan = HeaderScan::new(self.segment.dir().io(), file, &path, range, block);
+        loop {
+            match scan.step()? {
+                Step::Batch(batch) => {
+                    if let Some(found) = self.look_into(file, work, &batch)? {
+                        return Ok(Some(found));
+                    }
+                }
+                Step::Damage(damage) if damage.class() != CorruptClass::Incomplete => {
+                    return Err(self.corrupt(damage));
+                }
+                Step::End | Step::Damage(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// The batch that follows the one which ends at `last`, if the index has an entry for each of
+    /// them, and the start of it in memory.
+    fn batch_after(
+        &self,
+        file: &File,
+        work: &mut Work,
+        last: Offset,
+    ) -> Result<Option<BatchAt>, SegmentError> {
+        let hints = self.segment.offset_hints()?;
+        let Some((Some(floor), Some(next))) = hints.as_ref().map(|hints| hints.lookup_pair(last))
+        else {
+            return Ok(None);
+        };
+        drop(hints);
+        let left = self.segment.size_bytes().saturating_sub(next.position.get());
+        if floor.offset != last {
+            return Ok(None);
+        }
+        self.read(file, work, next.position, to_usize(left).min(CHUNK_BYTES))?;
+        let Ok(batch) = BatchAt::of(&work.bytes, next.position) else { return Ok(None) };
+        let adjoins = batch.magic == 2
+            && last.checked_add(1) == Some(batch.base_offset)
+            && batch.last_offset == next.offset
+            && batch.size_bytes <= left;
+        Ok(adjoins.then_some(batch))
+    }
+
+    /// The record, if it is in this batch.
+    fn look_into(
+        &self,
+        file: &File,
+        work: &mut Work,
+        batch: &BatchAt,
+    ) -> Result<Option<FoundRecord>, SegmentError> {
+        if !batch.max_timestamp.is_some_and(&self.worth) {
+            return Ok(None);
+        }
+        let need = to_usize(batch.size_bytes);
+        if let Some(header) = &batch.header
+            && header.attributes().codec() == Some(Codec::None)
+        {
+            // Not compressed: the record may be near the start.
+            self.read(file, work, batch.position, need.min(CHUNK_BYTES))?;
+            // Where these bytes break off, or are damaged, is left to a look at all of them.
+            if let Ok(Some(found)) = self.find_plain(header, &work.bytes, batch.position) {
+                return Ok(Some(found));
+            }
+        }
+        if need > LARGE_BYTES {
+            let io = self.segment.dir().io();
+            let entry = (batch.position, need, batch.magic);
+            check_large(io, file, &|| self.path(), entry)?.map_err(|e| self.corrupt(e))?;
+        }
+        self.read(file, work, batch.position, need)?;
+        self.find_whole(work, batch.position).map_err(|damage| self.corrupt(damage))
+    }
+
+    /// The record, among those that are whole in the first `bytes` of a batch that is not
+    /// compressed.
+    fn find_plain(
+        &self,
+        header: &BatchHeader,
+        bytes: &[u8],
+        at: Position,
+    ) -> Result<Option<FoundRecord>, Corruption> {
+        let payload = bytes.get(BatchHeader::LEN..).unwrap_or_default();
+        for record in Records::new(header, payload, at)?.keys() {
+            let record = record?;
+            if let Some(timestamp) = record.timestamp()
+                && (self.wanted)(record.offset(), timestamp)
+            {
+                let leader_epoch = header.leader_epoch();
+                let offset = record.offset();
+                return Ok(Some(FoundRecord { offset, timestamp, leader_epoch }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The record, in the entry whose bytes were read.
+    fn find_whole(&self, work: &mut Work, at: Position) -> Result<Option<FoundRecord>, Corruption> {
+        let Work { bytes, inflated, decompressor, .. } = work;
+        match Entry::parse(bytes, at)? {
+            Entry::Batch(batch) if batch.header().attributes().codec() == Some(Codec::None) => {
+                return self.find_plain(batch.header(), batch.bytes(), batch.payload_position());
+            }
+            Entry::Batch(batch) => {
+                let leader_epoch = batch.header().leader_epoch();
+                let mut records = decompressor.records(&batch, self.max_record_bytes)?;
+                while let Some(record) = records.next_partial() {
+                    let record = record?;
+                    if let Some(timestamp) = record.timestamp
+                        && (self.wanted)(record.offset, timestamp)
+                    {
+                        let offset = record.offset;
+                        return Ok(Some(FoundRecord { offset, timestamp, leader_epoch }));
+                    }
+                }
+            }
+            Entry::Legacy(entry) => {
+                let limit = self.max_record_bytes;
+                for record in decompressor.inflate_legacy(&entry, limit, inflated)? {
+                    let record = record?;
+                    if let Some(timestamp) = record.timestamp()
+                        && (self.wanted)(record.offset(), timestamp)
+                    {
+                        let offset = record.offset();
+                        return Ok(Some(FoundRecord { offset, timestamp, leader_epoch: None }));
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    /// Makes sure that `work` holds the first `need` bytes of what lies at `at`.
+    fn read(
+        &self,
+        file: &File,
+        work: &mut Work,
+        at: Position,
+        need: usize,
+    ) -> Result<(), SegmentError> {
+        if work.at != at {
+            work.at = at;
+            work.bytes.clear();
+        }
+        let have = work.bytes.len();
+        if have >= need {
+            work.bytes.truncate(need);
+            return Ok(());
+        }
+        work.bytes.resize(need, 0);
+        let from = u64::from(at.get()) + have as u64;
+        let io = self.segment.dir().io();
+        let read = io.read_full(file, &|| self.path(), &mut work.bytes[have..], from);
+        match read {
+            Ok(count) => {
+                work.bytes.truncate(have + count);
+                Ok(())
+            }
+            Err(source) => {
+                work.bytes.truncate(have);
+                Err(SegmentError::io(IoOp::Read, self.path(), at.get(), source))
+            }
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.segment.path(FileKind::Log)
+    }
+
+    fn corrupt(&self, damage: Corruption) -> SegmentError {
+        SegmentError::corrupt(self.path(), damage)
+    }
+}
+
+/// Memory that the searches of a thread use again and again.
+#[derive(Default)]
+struct Work {
+    /// What was read from byte `at` on.
+    bytes: Vec<u8>,
+    at: Position,
+    inflated: Vec<u8>,
+    decompressor: Decompressor,
+}
+
+thread_local! {
+    static WORK: Cell<Work> = Cell::default();
+}
+
+/// Bytes of a batch that are read at first.
+const CHUNK_BYTES: usize = 8192;

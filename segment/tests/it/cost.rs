@@ -1,0 +1,78 @@
+//! What a read and an idle segment cost, in system calls and bytes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use alluvium_record_format::Offset;
+use alluvium_segment::{FilePool, Io, IoCall, IoHook, IoVerdict, SegmentConfig};
+
+use crate::heap::kept_by;
+use crate::support::{Fixture, base_at, batch_at, moved, one};
+
+/// Counts reads.
+#[derive(Default)]
+struct Counter(AtomicUsize);
+
+impl IoHook for Counter {
+    fn before(&self, call: &IoCall<'_>) -> IoVerdict {
+        if let IoCall::Read { .. } = call {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        IoVerdict::Proceed
+    }
+}
+
+/// Whatever the size of the batches, from an offset to its slice is one `pread`.
+#[test]
+fn a_read_costs_one_pread() {
+    for value_bytes in [100, 1000, 3000, 16 * 1024, 100 * 1024] {
+        let counter = Arc::new(Counter::default());
+        let fixture = Fixture::with_io(Io::with_hook(counter.clone()));
+        let mut active = fixture.create(0, SegmentConfig::new());
+        for base in (0..200).step_by(2) {
+            active.append(&batch_at(base, &[1000, 1001], value_bytes / 2)).unwrap();
+        }
+        for segment in [active.segment().clone(), active.seal().unwrap()] {
+            for offset in 0..200 {
+                counter.0.store(0, Ordering::Relaxed);
+                assert_eq!(base_at(&segment, offset), Some(offset / 2 * 2));
+                let reads = counter.0.load(Ordering::Relaxed);
+                assert!(reads == 1, "{reads} reads for {offset}, batches of {value_bytes} bytes");
+            }
+        }
+    }
+}
+
+/// Batches of mixed sizes may need two.
+#[test]
+fn a_read_among_batches_of_all_sizes_costs_two_preads_at_most() {
+    let counter = Arc::new(Counter::default());
+    let fixture = Fixture::with_io(Io::with_hook(counter.clone()));
+    let mut active = fixture.create(0, SegmentConfig::new());
+    let sizes = [10, 20_000, 30, 500, 9000, 100, 100, 4000, 70_000, 1];
+    for (offset, size) in (0..).zip(sizes.iter().cycle().take(300)) {
+        active.append(&batch_at(offset, &[1000], *size)).unwrap();
+    }
+    let mut all = 0;
+    for offset in 0..300 {
+        counter.0.store(0, Ordering::Relaxed);
+        assert_eq!(base_at(active.segment(), offset), Some(offset));
+        let reads = counter.0.load(Ordering::Relaxed);
+        assert!(reads <= 2, "{reads} reads for {offset}");
+        all += reads;
+    }
+    assert!(all <= 450, "{all} reads for 300 offsets");
+}
+
+/// An open segment that nobody uses: no descriptor, no map, little memory.
+#[test]
+fn an_idle_segment_takes_less_than_a_kilobyte() {
+    let fixture = Fixture::with_pool(&FilePool::new(10));
+    for number in 0..1000 {
+        fixture.put(&format!("{number:020}.log"), &moved(&one(), number));
+    }
+    let (kept, segments) = kept_by(|| (0..1000).map(|base| fixture.open(base)).collect::<Vec<_>>());
+    assert!(kept < 1024 * 1000, "{} bytes a segment", kept / 1000);
+    assert_eq!((fixture.dir.pool().open_files(), fixture.dir.pool().open_indexes()), (0, 0));
+    assert_eq!(segments[7].base_offset(), Offset::new(7));
+}
