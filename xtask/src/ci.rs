@@ -4,7 +4,9 @@ use anyhow::Result;
 
 use crate::fmt::Tool;
 use crate::stage::Stages;
-use crate::{conformance, docs, features, flags, house, layers, lint, oracle, replay, workspace};
+use crate::{
+    conformance, docs, features, flags, house, layers, lint, oracle, replay, spec, workspace,
+};
 
 /// Runs the stages that the flags ask for, all of them, and prints a table.
 ///
@@ -38,6 +40,7 @@ fn form(stages: &mut Stages, full: bool) {
     }
     stages.run("layers", "cargo xtask layers", layers::run);
     stages.run("house", "cargo xtask house", house::run);
+    stages.run("spec", "cargo xtask spec", spec::run);
 }
 
 fn build_and_test(stages: &mut Stages) {

@@ -31,6 +31,8 @@ xflags::xflags! {
         cmd layers {}
         /// Checks the house rules that no lint knows: file sizes, test names, stray paths.
         cmd house {}
+        /// Checks that every section of the format pages that code cites is there.
+        cmd spec {}
         /// Builds every feature of every crate alone, and record-format without `std`.
         cmd features {}
         /// Remakes the repository's own fixtures with a real Kafka.

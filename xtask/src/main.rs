@@ -20,6 +20,7 @@ mod layers;
 mod lint;
 mod oracle;
 mod replay;
+mod spec;
 mod stage;
 mod tally;
 mod workspace;
@@ -45,6 +46,7 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::Docs(_) => docs::run(),
         Cmd::Layers(_) => layers::run(),
         Cmd::House(_) => house::run(),
+        Cmd::Spec(_) => spec::run(),
         Cmd::Features(_) => features::run(),
         Cmd::Golden(_) => golden::run(),
         Cmd::Oracle(oracle) => oracle::run(oracle.seed.unwrap_or(2)),
