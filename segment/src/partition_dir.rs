@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -44,7 +45,7 @@ impl PartitionDir {
         lock: &DirLock,
         pool: &Arc<FilePool>,
     ) -> Result<Arc<Self>, SegmentError> {
-        let canonical = fs::canonicalize(path)
+        let canonical = canonical(path, lock.dir())
             .map_err(|source| SegmentError::file(IoOp::Open, path, source))?;
         if canonical.parent() != Some(lock.dir()) {
             return Err(SegmentError::ReadOnly { path: path.into() });
@@ -182,7 +183,9 @@ impl PartitionDir {
         let mut segments = self.segments.lock();
         let open = segments.entry(base).or_default();
         alive = open.iter().filter_map(Weak::upgrade).collect();
-        if let Some(segment) = alive.iter().find(|open| open.suffix() == suffix) {
+        if let Some(segment) =
+            alive.iter().find(|open| open.suffix() == suffix && !open.is_deleted())
+        {
             return Ok(Arc::clone(segment));
         }
         let segment = Arc::new(make()?);
@@ -208,4 +211,13 @@ impl Drop for PartitionDir {
             lock.unclaim(&self.path.read());
         }
     }
+}
+
+/// The path without links. That of a plain directory in the canonical `log_dir` is it already.
+fn canonical(path: &Path, log_dir: &Path) -> io::Result<PathBuf> {
+    let is_plain = path.parent() == Some(log_dir) && path.file_name().is_some();
+    if is_plain && fs::symlink_metadata(path)?.is_dir() {
+        return Ok(path.into());
+    }
+    fs::canonicalize(path)
 }

@@ -52,6 +52,8 @@ pub struct Segment {
     truncations: AtomicU32,
     /// An [`ActiveSegment`](crate::ActiveSegment) exists for it.
     active: AtomicBool,
+    /// Its files were removed: what has their names now is another segment's.
+    deleted: AtomicBool,
     offset_index: Arc<IndexSlot<OffsetHints>>,
     time_index: Arc<IndexSlot<TimeHints>>,
     transaction_index: Arc<IndexSlot<TransactionIndexFile>>,
@@ -124,6 +126,7 @@ impl Segment {
             size: AtomicU32::new(size),
             truncations: AtomicU32::new(0),
             active: AtomicBool::new(false),
+            deleted: AtomicBool::new(false),
             offset_index: Arc::default(),
             time_index: Arc::default(),
             transaction_index: Arc::default(),
@@ -189,10 +192,24 @@ impl Segment {
 
     /// Opens the log at its present place. The caller keeps it from being renamed.
     fn open_log(&self) -> Result<File, SegmentError> {
+        self.check_alive()?;
         let dir = self.dir.pin();
         let path = dir.join(self.name(FileKind::Log).to_string());
         let write = !self.dir.is_read_only();
         self.dir.io().open(&path, write).map_err(|e| SegmentError::file(IoOp::Open, &path, e))
+    }
+
+    /// Whether its files were removed.
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.deleted.load(Ordering::Acquire)
+    }
+
+    /// Refuses to open a file by a name that may be another segment's by now.
+    pub(crate) fn check_alive(&self) -> Result<(), SegmentError> {
+        if self.is_deleted() {
+            return Err(SegmentError::Gone { path: self.path(FileKind::Log) });
+        }
+        Ok(())
     }
 
     /// The present name of one of its files.
@@ -249,7 +266,7 @@ impl Segment {
         change: impl FnOnce() -> Result<T, SegmentError>,
     ) -> Result<T, SegmentError> {
         let _alone = self.maintenance.lock();
-        if !self.claim() {
+        if !self.claim_held() {
             return Err(SegmentError::Busy { path: self.path(FileKind::Log) });
         }
         let changed = change();
@@ -257,8 +274,14 @@ impl Segment {
         changed
     }
 
-    /// Takes the right to write to it; false if somebody has it.
+    /// Takes the right to write to it, once nobody rebuilds its indexes; false if somebody has
+    /// it.
     pub(crate) fn claim(&self) -> bool {
+        let _alone = self.maintenance.lock();
+        self.claim_held()
+    }
+
+    fn claim_held(&self) -> bool {
         !self.active.swap(true, Ordering::AcqRel)
     }
 

@@ -138,12 +138,12 @@ impl Segment {
     /// `ReadOnly`, `Io`.
     pub fn delete_files(&self) -> Result<(), SegmentError> {
         self.dir.lock()?;
+        let _log = self.log.hold();
+        if self.is_deleted() {
+            return Ok(());
+        }
+        self.log.close();
         for kind in FileKind::SEGMENT {
-            let _log = (kind == FileKind::Log).then(|| {
-                let gate = self.log.hold();
-                self.log.close();
-                gate
-            });
             let path = self.path(kind);
             match self.dir.io().remove(&path) {
                 Ok(()) => self.dir.names_changed(),
@@ -151,6 +151,7 @@ impl Segment {
                 Err(error) => return Err(SegmentError::file(IoOp::Remove, &path, error)),
             }
         }
+        self.deleted.store(true, Ordering::Release);
         Ok(())
     }
 

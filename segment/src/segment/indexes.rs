@@ -275,6 +275,7 @@ impl Segment {
         &self,
     ) -> Result<Guard<Option<Arc<TransactionIndexFile>>>, SegmentError> {
         self.transaction_index.get(self.dir.pool(), || {
+            self.check_alive()?;
             let dir = self.dir.pin();
             let path = dir.join(self.name(FileKind::TransactionIndex).to_string());
             TransactionIndexFile::open(&path, self.base).map_err(SegmentError::index)
@@ -314,6 +315,7 @@ impl Segment {
     }
 
     fn open_offset_index(&self) -> Result<OffsetHints, SegmentError> {
+        self.check_alive()?;
         let dir = self.dir.pin();
         let path = dir.join(self.name(FileKind::OffsetIndex).to_string());
         if let Some(permit) = self.dir.permit() {
@@ -334,6 +336,7 @@ impl Segment {
     }
 
     fn open_time_index(&self) -> Result<TimeHints, SegmentError> {
+        self.check_alive()?;
         let dir = self.dir.pin();
         let path = dir.join(self.name(FileKind::TimeIndex).to_string());
         if let Some(permit) = self.dir.permit() {

@@ -144,6 +144,25 @@ fn a_deleted_segment_says_that_it_is_gone() {
     assert!(matches!(result, Err(alluvium_segment::SegmentError::Gone { .. })), "{result:?}");
 }
 
+/// A segment is removed while somebody reads it, and another one gets its name.
+#[test]
+fn a_deleted_segment_does_not_read_the_one_that_got_its_name() {
+    let fixture = Fixture::new();
+    let mut active = fixture.create(0, every_batch());
+    active.append(&three()).unwrap();
+    let old = active.seal().unwrap();
+    old.delete_files().unwrap();
+    let mut active = fixture.create(0, every_batch());
+    active.append(&one()).unwrap();
+    assert!(!std::sync::Arc::ptr_eq(&old, active.segment()));
+    assert_eq!(active.segment().size_bytes(), 70);
+    let gone = old.read(Offset::new(0), 1, Some(Position::new(354)), true);
+    assert!(matches!(gone, Err(alluvium_segment::SegmentError::Gone { .. })), "{gone:?}");
+    old.delete_files().unwrap();
+    assert_eq!(base_at(active.segment(), 0), Some(0));
+    assert!(fixture.path("00000000000000000000.log").exists());
+}
+
 const EMPTY: &str = "0000000000000000000000310000000002c53ffb6b00000000000900000000000003e8\
     00000000000003e8ffffffffffffffffffffffffffff00000000";
 const EMPTY_ZSTD: &str = "000000000000000000000031000000000246c7fe9300040000000900000000000003e8\
