@@ -2,7 +2,7 @@
 
 use alluvium_record_format::{
     Batch, Codec, CorruptKind, Corruption, Decompressor, Entry, LegacyEntry, LegacyRecords,
-    RecordStream, RecordsSummary, Timestamp,
+    OffsetRange, RecordStream, Timestamp,
 };
 
 /// The largest record that is inflated: Kafka's default of `max.decompressed.message.bytes`.
@@ -14,6 +14,15 @@ const MAX_WRAPPER_BYTES: usize = 64 * 1024 * 1024;
 
 /// Payloads that inflate to no more are checked in one piece, which is faster.
 const ONE_PIECE_BYTES: usize = 4 * 1024 * 1024;
+
+/// What the check of a batch's records found, where it found no fault.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Checked {
+    /// The offsets of the records, if there are any.
+    Offsets(Option<OffsetRange>),
+    /// The payload inflates to more than is held: its records have to be read one by one.
+    TooLarge,
+}
 
 /// Decompresses batches, and keeps its buffers from one to the next.
 ///
@@ -41,19 +50,15 @@ impl Inflater {
         self.decompressor.inflate_legacy(entry, MAX_WRAPPER_BYTES, &mut self.buffer)
     }
 
-    /// Reads all records of a batch and tells what there was. `None` where the payload is too
-    /// large to be held: then [`Self::records`] has to do.
-    pub(crate) fn check(
-        &mut self,
-        batch: &Batch<'_>,
-    ) -> Result<Option<RecordsSummary>, Corruption> {
+    /// Reads all records of a batch.
+    pub(crate) fn check(&mut self, batch: &Batch<'_>) -> Result<Checked, Corruption> {
         if batch.header().attributes().codec() == Some(Codec::None) {
-            return batch.records()?.check().map(Some);
+            return Ok(Checked::Offsets(batch.records()?.check_offsets()?));
         }
         match self.decompressor.inflate(batch, ONE_PIECE_BYTES, &mut self.buffer) {
-            Ok(records) => records.check().map(Some),
+            Ok(records) => Ok(Checked::Offsets(records.check_offsets()?)),
             Err(corruption) if matches!(corruption.kind(), CorruptKind::OutputLimit { .. }) => {
-                Ok(None)
+                Ok(Checked::TooLarge)
             }
             Err(corruption) => Err(corruption),
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use alluvium_record_format::{
     Batch, BatchHeader, ControlRecord, Corruption, Entry, LeaderEpoch, LegacyEntry, Offset,
-    RecordsSummary, TxnOutcome,
+    OffsetRange, TxnOutcome,
 };
 use alluvium_recovery::EpochEntry;
 
@@ -15,7 +15,7 @@ use super::offset_index::OffsetIndexCheck;
 use super::time_index::TimeIndexCheck;
 use super::txn_index::TxnIndexCheck;
 use crate::error::CliError;
-use crate::inflate::Inflater;
+use crate::inflate::{Checked, Inflater};
 use crate::log_file::LogFile;
 use crate::progress::Progress;
 use crate::resync::{CRC_START, Rest, crc_of};
@@ -254,8 +254,9 @@ impl SegmentCheck<'_, '_> {
         let header = batch.header();
         self.facts.records += u64::try_from(header.record_count()).unwrap_or(0);
         match self.inflater.check(batch) {
-            Ok(Some(summary)) => self.record_offsets(head, header, &summary),
-            Ok(None) => self.stream(head, batch),
+            Ok(Checked::Offsets(Some(range))) => self.record_offsets(head, header, range),
+            Ok(Checked::Offsets(None)) => {}
+            Ok(Checked::TooLarge) => self.stream(head, batch),
             Err(corruption) => self.payload(head, corruption),
         }
         let is_marker = header.attributes().is_control();
@@ -280,13 +281,12 @@ impl SegmentCheck<'_, '_> {
         }
     }
 
-    fn record_offsets(&mut self, head: &Head, header: &BatchHeader, summary: &RecordsSummary) {
-        let (Some(min), Some(max)) = (summary.min_offset, summary.max_offset) else { return };
-        let in_range = min >= header.base_offset() && max <= header.last_offset();
-        if in_range && summary.offsets_rise {
+    fn record_offsets(&mut self, head: &Head, header: &BatchHeader, range: OffsetRange) {
+        let OffsetRange { min, max, offsets_rise, .. } = range;
+        if min >= header.base_offset() && max <= header.last_offset() && offsets_rise {
             return;
         }
-        let order = if summary.offsets_rise { "rise" } else { "do not rise" };
+        let order = if offsets_rise { "rise" } else { "do not rise" };
         let detail = format_args!("offsets {min} to {max} {order} in a batch of {}", Offsets(head));
         self.add(Kind::RecordOffsets, head.position, detail);
     }
