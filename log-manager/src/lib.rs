@@ -7,6 +7,7 @@ mod clock;
 mod config;
 mod error_code;
 mod log;
+mod manager;
 mod notify;
 
 pub use append::{
@@ -22,6 +23,10 @@ pub use error_code::ErrorCode;
 pub use log::{
     AbortedTransaction, AppendError, Appended, Closed, DirHealth, Durability, Fetched, FoundOffset,
     Isolation, LeaderRequest, Log, LogError, LogOptions, LogPosition, OffsetQuery, Place,
+};
+pub use manager::{
+    DirReport, DirStop, LogManager, ManagerError, ManagerOptions, NewLog, StartProgress,
+    StartReport, StopReport,
 };
 pub use notify::{Changed, LogVersion};
 

@@ -57,3 +57,15 @@ impl Log {
         })
     }
 }
+
+impl Log {
+    /// Closes the log as it is: nothing is written, cut or synced. For a log whose disk has
+    /// failed, or that is to be deleted.
+    pub fn abandon(&self) {
+        let shared = &*self.shared;
+        shared.lifecycle.store(CLOSED, Ordering::Release);
+        shared.needs_recovery.store(true, Ordering::Release);
+        drop(shared.writer.lock().active.take());
+        shared.notifier.notify();
+    }
+}

@@ -2,10 +2,12 @@
 
 mod append_checks;
 mod batches;
+mod cluster;
 mod committing;
 mod disk;
 mod failing;
 mod indexing;
+mod managing;
 mod old_formats;
 mod producing;
 mod reading;

@@ -1,0 +1,184 @@
+//! Many logs on many disks.
+
+mod checkpoints;
+mod create;
+mod data_dir;
+mod delete;
+mod error;
+mod loading;
+mod options;
+mod start;
+mod stop;
+mod tasks;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use alluvium_recovery::{ProducerStateConfig, TopicPartition};
+use alluvium_segment::FilePool;
+use dashmap::DashMap;
+use parking_lot::{Mutex, RwLock};
+
+use crate::{Background, BrokerConfig, Clock, Log, LogConfig};
+
+pub use create::NewLog;
+pub use error::ManagerError;
+pub use options::ManagerOptions;
+pub use start::{DirReport, StartProgress, StartReport};
+pub use stop::{DirStop, StopReport};
+
+use data_dir::DataDir;
+use delete::Deletion;
+use tasks::Schedule;
+
+/// All logs of a broker, on one or more disks (`log.dirs`).
+///
+/// Cheap to clone. A disk that fails takes its own logs offline and no others; it stays offline
+/// until the next start.
+///
+/// Source: `LogManager` in Kafka.
+#[derive(Clone, Debug)]
+pub struct LogManager {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    config: BrokerConfig,
+    clock: Arc<dyn Clock>,
+    background: Arc<dyn Background>,
+    pool: Arc<FilePool>,
+    producers: ProducerStateConfig,
+    /// In the order of the settings, failed ones included.
+    dirs: Vec<Arc<DataDir>>,
+    logs: DashMap<TopicPartition, Hosted>,
+    /// Copies that are on their way to another disk.
+    futures: DashMap<TopicPartition, Hosted>,
+    /// Logs whose disk has failed: they must not be made again elsewhere.
+    offline: DashMap<TopicPartition, Arc<DataDir>>,
+    /// Settings of topics beside the defaults.
+    topics: RwLock<HashMap<String, LogConfig>>,
+    deletions: Mutex<Vec<Deletion>>,
+    /// Held while a log is made, moved or deleted: one at a time.
+    changing: Mutex<()>,
+    schedule: Mutex<Schedule>,
+    stopped: AtomicBool,
+}
+
+/// A log and the disk that it lies on.
+#[derive(Clone, Debug)]
+struct Hosted {
+    log: Log,
+    dir: Arc<DataDir>,
+}
+
+impl LogManager {
+    /// The log of a partition.
+    ///
+    /// # Errors
+    ///
+    /// `Unknown`; `Offline` where its disk has failed.
+    pub fn log(&self, partition: &TopicPartition) -> Result<Log, ManagerError> {
+        self.shared.hosted(partition).map(|hosted| hosted.log)
+    }
+
+    /// All partitions that have a log in service, in no order.
+    #[must_use]
+    pub fn partitions(&self) -> Vec<TopicPartition> {
+        self.shared.logs.iter().map(|entry| entry.key().clone()).collect()
+    }
+
+    /// The disks in service, in the order of the settings.
+    #[must_use]
+    pub fn live_dirs(&self) -> Vec<PathBuf> {
+        let live = self.shared.dirs.iter().filter(|dir| dir.is_live());
+        live.map(|dir| dir.path().to_path_buf()).collect()
+    }
+
+    /// The disks that have failed, with the reason.
+    #[must_use]
+    pub fn offline_dirs(&self) -> Vec<(PathBuf, String)> {
+        let reason =
+            |dir: &Arc<DataDir>| dir.failure().map(|reason| (dir.path().to_path_buf(), reason));
+        self.shared.dirs.iter().filter_map(reason).collect()
+    }
+
+    /// The disk that a partition lies on.
+    ///
+    /// # Errors
+    ///
+    /// As [`log`](Self::log).
+    pub fn dir_of(&self, partition: &TopicPartition) -> Result<PathBuf, ManagerError> {
+        self.shared.hosted(partition).map(|hosted| hosted.dir.path().to_path_buf())
+    }
+
+    /// The settings of all logs.
+    #[must_use]
+    pub fn config(&self) -> &BrokerConfig {
+        &self.shared.config
+    }
+
+    /// Changes the settings of a topic: its logs follow at once, and those made later.
+    pub fn set_topic_config(&self, topic: &str, config: LogConfig) {
+        let logs = self.shared.logs.iter().chain(self.shared.futures.iter());
+        for entry in logs.filter(|entry| entry.key().topic() == topic) {
+            entry.log.set_config(config.clone());
+        }
+        self.shared.topics.write().insert(topic.to_owned(), config);
+    }
+}
+
+impl Shared {
+    fn hosted(&self, partition: &TopicPartition) -> Result<Hosted, ManagerError> {
+        if let Some(hosted) = self.logs.get(partition)
+            && hosted.dir.is_live()
+        {
+            return Ok(hosted.clone());
+        }
+        self.retire_failed_dirs();
+        match self.offline.get(partition) {
+            Some(dir) => Err(ManagerError::Offline { path: dir.path().to_path_buf() }),
+            None => Err(ManagerError::Unknown { partition: partition.to_string() }),
+        }
+    }
+
+    /// The settings of a topic's logs.
+    fn topic_config(&self, topic: &str) -> LogConfig {
+        let topics = self.topics.read();
+        topics.get(topic).cloned().unwrap_or_else(|| self.config.log_defaults())
+    }
+
+    /// Takes the logs of failed disks out of service, and gives up their locks.
+    ///
+    /// Source: `LogManager.handleLogDirFailure` in Kafka.
+    fn retire_failed_dirs(&self) {
+        for dir in self.dirs.iter().filter(|dir| !dir.is_live() && dir.retire()) {
+            tracing::error!(dir = %dir.path().display(), "its logs go offline");
+            for map in [&self.logs, &self.futures] {
+                map.retain(|partition, hosted| !self.take_offline(partition, hosted, dir));
+            }
+            dir.unlock();
+        }
+    }
+
+    /// Ends the use of a log if it lies in this directory; returns whether it does.
+    fn take_offline(
+        &self,
+        partition: &TopicPartition,
+        hosted: &Hosted,
+        dir: &Arc<DataDir>,
+    ) -> bool {
+        let lies_there = Arc::ptr_eq(&hosted.dir, dir);
+        if lies_there {
+            hosted.log.abandon();
+            self.offline.insert(partition.clone(), Arc::clone(dir));
+        }
+        lies_there
+    }
+
+    fn dir(&self, path: &Path) -> Option<&Arc<DataDir>> {
+        self.dirs.iter().find(|dir| dir.path() == path)
+    }
+}

@@ -1,0 +1,214 @@
+//! New logs, and copies on their way to another disk.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use alluvium_record_format::Uuid;
+use alluvium_recovery::{PartitionMetadata, TopicPartition};
+use alluvium_segment::PartitionDirName;
+
+use super::data_dir::DataDir;
+use super::{Hosted, LogManager, ManagerError, Shared};
+use crate::{Log, LogError, LogOptions};
+
+/// What is known of a log that may have to be made.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct NewLog {
+    topic_id: Option<Uuid>,
+    is_new: bool,
+    dir: Option<PathBuf>,
+}
+
+impl NewLog {
+    /// A log that may exist already, perhaps on a disk that is offline now.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The id of the topic: stored with a new log, compared with that of an old one.
+    pub const fn topic_id(mut self, topic_id: Uuid) -> Self {
+        self.topic_id = Some(topic_id);
+        self
+    }
+
+    /// The partition was made just now, so it lies on no disk yet, not even on one that is
+    /// offline.
+    pub const fn is_new(mut self) -> Self {
+        self.is_new = true;
+        self
+    }
+
+    /// The disk to make it on; the one with the fewest logs where none is named.
+    pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.dir = Some(dir.into());
+        self
+    }
+}
+
+impl LogManager {
+    /// The log of a partition, made if it is not there: on the disk that is asked for, or on that
+    /// with the fewest logs, the first of several. A disk that cannot take it goes offline, and the
+    /// next one is tried.
+    ///
+    /// Source: `LogManager.getOrCreateLog` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// `Offline` where the log lies, or may lie, on a disk that has failed; `InconsistentTopicId`;
+    /// `UnknownDir`; `AllOffline`; `Log` where it cannot be made.
+    pub fn get_or_create(
+        &self,
+        partition: &TopicPartition,
+        new: &NewLog,
+    ) -> Result<Log, ManagerError> {
+        let shared = &*self.shared;
+        let _one_at_a_time = shared.changing.lock();
+        shared.check_running()?;
+        match shared.hosted(partition) {
+            Ok(hosted) => {
+                shared.check_topic_id(partition, &hosted, new.topic_id)?;
+                return Ok(hosted.log);
+            }
+            Err(ManagerError::Unknown { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        if !new.is_new
+            && let Some(dir) = shared.dirs.iter().find(|dir| !dir.is_live())
+        {
+            // It may be there.
+            return Err(ManagerError::Offline { path: dir.path().to_path_buf() });
+        }
+        let name = PartitionDirName::new(partition.topic(), partition.partition());
+        let candidates = match &new.dir {
+            Some(path) => vec![shared.live_dir(path)?],
+            None => shared.emptiest_dirs(),
+        };
+        for dir in candidates {
+            match shared.make(&dir, partition, &name, new.topic_id, false) {
+                Ok(log) => return Ok(log),
+                Err(error) if dir.is_live() => return Err(error),
+                Err(_) => shared.retire_failed_dirs(),
+            }
+        }
+        Err(ManagerError::AllOffline)
+    }
+
+    /// Makes an empty copy of a partition's log on another disk. Append to it what the log holds,
+    /// as a follower does, then let it take the place with
+    /// [`promote_future`](Self::promote_future).
+    ///
+    /// # Errors
+    ///
+    /// `Unknown`, `Offline`, `UnknownDir`; `Log` where it cannot be made.
+    pub fn create_future(
+        &self,
+        partition: &TopicPartition,
+        dir: impl AsRef<Path>,
+    ) -> Result<Log, ManagerError> {
+        let shared = &*self.shared;
+        let _one_at_a_time = shared.changing.lock();
+        shared.check_running()?;
+        let hosted = shared.hosted(partition)?;
+        if let Some(future) = shared.futures.get(partition) {
+            return Ok(future.log.clone());
+        }
+        let dir = shared.live_dir(dir.as_ref())?;
+        if Arc::ptr_eq(&dir, &hosted.dir) {
+            return Err(ManagerError::SameDir { path: dir.path().to_path_buf() });
+        }
+        let name = PartitionDirName::new(partition.topic(), partition.partition());
+        let future = name.to_future(shared.unique());
+        let metadata = PartitionMetadata::read(shared.pool.io(), &hosted.log.dir().path());
+        let topic_id = metadata.ok().flatten().map(|metadata| metadata.topic_id);
+        shared.make(&dir, partition, &future, topic_id, true)
+    }
+}
+
+impl Shared {
+    pub(super) fn check_running(&self) -> Result<(), ManagerError> {
+        if self.stopped.load(Ordering::Acquire) { Err(ManagerError::Stopped) } else { Ok(()) }
+    }
+
+    fn check_topic_id(
+        &self,
+        partition: &TopicPartition,
+        hosted: &Hosted,
+        expected: Option<Uuid>,
+    ) -> Result<(), ManagerError> {
+        let Some(expected) = expected else { return Ok(()) };
+        let dir = hosted.log.dir().path();
+        let metadata = PartitionMetadata::read(self.pool.io(), &dir)
+            .map_err(|source| ManagerError::File { source })?;
+        match metadata {
+            Some(found) if found.topic_id != expected => Err(ManagerError::InconsistentTopicId {
+                partition: partition.to_string(),
+                found: found.topic_id.to_string(),
+                expected: expected.to_string(),
+            }),
+            Some(_) => Ok(()),
+            None => PartitionMetadata::new(expected)
+                .write(self.pool.io(), &dir)
+                .map_err(|source| ManagerError::File { source }),
+        }
+    }
+
+    fn live_dir(&self, path: &Path) -> Result<Arc<DataDir>, ManagerError> {
+        let canonical = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        match self.dir(&canonical) {
+            Some(dir) if dir.is_live() => Ok(Arc::clone(dir)),
+            Some(_) => Err(ManagerError::Offline { path: canonical }),
+            None => Err(ManagerError::UnknownDir { path: canonical }),
+        }
+    }
+
+    /// The disks in service, the one with the fewest logs first.
+    fn emptiest_dirs(&self) -> Vec<Arc<DataDir>> {
+        let mut dirs: Vec<_> = self.dirs.iter().filter(|dir| dir.is_live()).cloned().collect();
+        dirs.sort_by_key(|dir| dir.log_count());
+        dirs
+    }
+
+    fn make(
+        &self,
+        dir: &Arc<DataDir>,
+        partition: &TopicPartition,
+        name: &PartitionDirName,
+        topic_id: Option<Uuid>,
+        is_future: bool,
+    ) -> Result<Log, ManagerError> {
+        let path = dir.path().join(name.to_string());
+        let failed =
+            |source: LogError| ManagerError::Log { partition: partition.to_string(), source };
+        if let Err(source) = std::fs::create_dir(&path) {
+            dir.fail(LogError::Directory { path: path.clone(), source });
+            return Err(ManagerError::Offline { path });
+        }
+        if let Some(topic_id) = topic_id
+            && let Err(source) = PartitionMetadata::new(topic_id).write(self.pool.io(), &path)
+        {
+            dir.fail(LogError::File { source });
+            return Err(ManagerError::Offline { path });
+        }
+        let log = self.log_options(dir, partition).clean(true).open(&path).map_err(failed)?;
+        self.host(partition.clone(), log.clone(), dir, is_future)?;
+        tracing::info!(dir = %path.display(), "Created log");
+        Ok(log)
+    }
+
+    /// How a log of this broker is opened.
+    pub(super) fn log_options(&self, dir: &DataDir, partition: &TopicPartition) -> LogOptions {
+        let options = Log::options()
+            .config(self.topic_config(partition.topic()))
+            .clock(Arc::clone(&self.clock))
+            .background(Arc::clone(&self.background))
+            .producers(self.producers)
+            .health(dir.health().clone())
+            .pool(Arc::clone(&self.pool));
+        match dir.lock() {
+            Some(lock) => options.lock(lock),
+            None => options,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! One log directory: its lock, its health, its marker.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use alluvium_segment::DirLock;
+use parking_lot::Mutex;
+
+use crate::{DirHealth, LogError};
+
+/// One log directory.
+#[derive(Debug)]
+pub(super) struct DataDir {
+    health: DirHealth,
+    /// `None` once it has been given up.
+    lock: Mutex<Option<DirLock>>,
+    /// Whether it held the marker of a clean stop when it was opened.
+    pub(super) was_clean: bool,
+    /// Logs in it, copies on their way included.
+    pub(super) log_count: AtomicUsize,
+    retired: AtomicBool,
+}
+
+impl DataDir {
+    pub(super) fn new(path: PathBuf, lock: Option<DirLock>, was_clean: bool) -> Self {
+        Self {
+            health: DirHealth::new(path),
+            lock: Mutex::new(lock),
+            was_clean,
+            log_count: AtomicUsize::new(0),
+            retired: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.health.dir()
+    }
+
+    pub(super) const fn health(&self) -> &DirHealth {
+        &self.health
+    }
+
+    pub(super) fn is_live(&self) -> bool {
+        self.health.failure().is_none()
+    }
+
+    /// What had failed, with all causes.
+    pub(super) fn failure(&self) -> Option<String> {
+        let reason = self.health.failure()?;
+        let mut text = reason.to_string();
+        let mut cause = std::error::Error::source(&**reason);
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        Some(text)
+    }
+
+    /// Takes the directory offline.
+    pub(super) fn fail(&self, reason: LogError) {
+        self.health.fail(&Arc::new(reason));
+    }
+
+    /// The lock, for a log to be opened under it.
+    pub(super) fn lock(&self) -> Option<DirLock> {
+        self.lock.lock().clone()
+    }
+
+    /// Gives the lock up: it falls with the last log that holds it.
+    pub(super) fn unlock(&self) {
+        drop(self.lock.lock().take());
+    }
+
+    /// Whether the caller is the first to clear up after the failure.
+    pub(super) fn retire(&self) -> bool {
+        !self.retired.swap(true, Ordering::AcqRel)
+    }
+
+    pub(super) fn log_count(&self) -> usize {
+        self.log_count.load(Ordering::Acquire)
+    }
+}

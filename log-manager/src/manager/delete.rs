@@ -1,0 +1,128 @@
+//! Logs that go, and logs that take another's place.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use alluvium_record_format::Timestamp;
+use alluvium_recovery::TopicPartition;
+use alluvium_segment::PartitionDirName;
+
+use super::data_dir::DataDir;
+use super::{Hosted, LogManager, ManagerError, Shared};
+use crate::{Log, LogError};
+
+/// A directory that waits for its removal.
+#[derive(Debug)]
+pub(super) struct Deletion {
+    dir: Arc<DataDir>,
+    path: PathBuf,
+    due: Timestamp,
+}
+
+impl LogManager {
+    /// Takes a log out of service and renames its directory; its files go after
+    /// `log.segment.delete.delay.ms`. Who reads it goes on.
+    ///
+    /// Source: `LogManager.asyncDelete` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// `Unknown`, `Offline`; where the rename fails, its disk goes offline.
+    pub fn delete(&self, partition: &TopicPartition) -> Result<(), ManagerError> {
+        let shared = &*self.shared;
+        let _one_at_a_time = shared.changing.lock();
+        shared.check_running()?;
+        let hosted = shared.hosted(partition)?;
+        shared.logs.remove(partition);
+        if let Some((_, future)) = shared.futures.remove(partition) {
+            shared.retire(partition, &future)?;
+        }
+        shared.retire(partition, &hosted)?;
+        shared.write_checkpoints(&hosted.dir)
+    }
+
+    /// Lets the copy on another disk take the place of a partition's log, which is deleted. The
+    /// copy must hold all that the log holds.
+    ///
+    /// Source: `LogManager.replaceCurrentWithFutureLog` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// `Unknown` where there is no log or no copy; `Offline`; `Directory` where the rename fails.
+    pub fn promote_future(&self, partition: &TopicPartition) -> Result<Log, ManagerError> {
+        let shared = &*self.shared;
+        let _one_at_a_time = shared.changing.lock();
+        shared.check_running()?;
+        let old = shared.hosted(partition)?;
+        let Some((_, future)) = shared.futures.remove(partition) else {
+            return Err(ManagerError::Unknown { partition: partition.to_string() });
+        };
+        let name = PartitionDirName::new(partition.topic(), partition.partition());
+        let renamed = future.log.dir().rename(&name.to_string());
+        renamed.map_err(|source| ManagerError::Directory { source })?;
+        let watermark = old.log.high_watermark();
+        let log = future.log.clone();
+        log.update_high_watermark(watermark)
+            .map_err(|source| ManagerError::Log { partition: partition.to_string(), source })?;
+        shared.logs.insert(partition.clone(), future.clone());
+        shared.retire(partition, &old)?;
+        shared.write_checkpoints(&old.dir)?;
+        shared.write_checkpoints(&future.dir)?;
+        Ok(log)
+    }
+}
+
+impl Shared {
+    /// Renames the directory of a log that is out of service, and queues it.
+    fn retire(&self, partition: &TopicPartition, hosted: &Hosted) -> Result<(), ManagerError> {
+        hosted.log.abandon();
+        hosted.dir.log_count.fetch_sub(1, Ordering::AcqRel);
+        let name = PartitionDirName::new(partition.topic(), partition.partition());
+        let gone = name.to_delete(self.unique());
+        if let Err(source) = hosted.log.dir().rename(&gone.to_string()) {
+            hosted.dir.fail(LogError::Segment { source });
+            return Err(ManagerError::Offline { path: hosted.dir.path().to_path_buf() });
+        }
+        tracing::info!(dir = %hosted.log.dir().path().display(), "scheduled for deletion");
+        self.queue_deletion(&hosted.dir, hosted.log.dir().path());
+        Ok(())
+    }
+
+    /// Queues a directory that was renamed before, now or before the start.
+    pub(super) fn queue_deletion(&self, dir: &Arc<DataDir>, path: PathBuf) {
+        let delay = self.config.log_defaults().file_delete_delay_ms();
+        let delay = i64::try_from(delay).unwrap_or(i64::MAX);
+        let due = Timestamp::new(self.clock.now().get().saturating_add(delay));
+        self.deletions.lock().push(Deletion { dir: Arc::clone(dir), path, due });
+    }
+
+    /// Removes the directories whose time has come; returns how many.
+    pub(super) fn delete_due(&self, now: Timestamp) -> usize {
+        let due: Vec<Deletion> = {
+            let mut waiting = self.deletions.lock();
+            let (due, rest) = waiting.drain(..).partition(|deletion| deletion.due <= now);
+            *waiting = rest;
+            due
+        };
+        let mut count = 0;
+        for Deletion { dir, path, .. } in due.into_iter().filter(|it| it.dir.is_live()) {
+            match fs::remove_dir_all(&path) {
+                Ok(()) => count += 1,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(source) => dir.fail(LogError::Directory { path, source }),
+            }
+        }
+        count
+    }
+
+    /// A number that no other directory of this broker has in its name.
+    pub(super) fn unique(&self) -> u128 {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let now = self.clock.now().get().cast_unsigned();
+        let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), count);
+        (u128::from(now ^ random) << 64) | u128::from(random.rotate_left(17) ^ count)
+    }
+}

@@ -1,0 +1,115 @@
+//! Why an operation on the logs of a broker failed.
+
+use std::path::PathBuf;
+
+use alluvium_recovery::FileError;
+use alluvium_segment::{LockError, SegmentError};
+
+use crate::{ErrorCode, LogError};
+
+/// Why an operation on the logs of a broker failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ManagerError {
+    /// Somebody else uses a log directory.
+    #[error("a log directory cannot be locked")]
+    #[non_exhaustive]
+    Locked {
+        /// Why.
+        source: LockError,
+    },
+    /// Two of the log directories are the same.
+    #[error("{} stands twice among the log directories", path.display())]
+    #[non_exhaustive]
+    SameDir {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A partition has logs in two directories.
+    #[error("{partition} lies in {} and in {}", first.display(), second.display())]
+    #[non_exhaustive]
+    SamePartition {
+        /// The partition.
+        partition: String,
+        /// A directory that holds it.
+        first: PathBuf,
+        /// Another one.
+        second: PathBuf,
+    },
+    /// No log directory is in service.
+    #[error("every log directory is offline")]
+    AllOffline,
+    /// The directory of the log, or one that may hold it, is offline.
+    #[error("{} is offline", path.display())]
+    #[non_exhaustive]
+    Offline {
+        /// The log directory.
+        path: PathBuf,
+    },
+    /// There is no such log.
+    #[error("{partition} has no log here")]
+    #[non_exhaustive]
+    Unknown {
+        /// The partition.
+        partition: String,
+    },
+    /// There is no such log directory.
+    #[error("{} is none of the log directories", path.display())]
+    #[non_exhaustive]
+    UnknownDir {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The log belongs to another topic of the same name.
+    #[error("{partition} belongs to topic {found}, not to {expected}")]
+    #[non_exhaustive]
+    InconsistentTopicId {
+        /// The partition.
+        partition: String,
+        /// The id in its directory.
+        found: String,
+        /// The id that was asked for.
+        expected: String,
+    },
+    /// The logs are closed.
+    #[error("the logs are closed")]
+    Stopped,
+    /// One log failed.
+    #[error("the log of {partition} failed")]
+    #[non_exhaustive]
+    Log {
+        /// The partition.
+        partition: String,
+        /// Why.
+        source: LogError,
+    },
+    /// A file of a log directory failed.
+    #[error("a file of a log directory failed")]
+    #[non_exhaustive]
+    File {
+        /// Why.
+        source: FileError,
+    },
+    /// A partition's directory could not be changed.
+    #[error("a directory could not be changed")]
+    #[non_exhaustive]
+    Directory {
+        /// Why.
+        source: SegmentError,
+    },
+}
+
+impl ManagerError {
+    /// Kafka's number for this error.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::InconsistentTopicId { .. } => ErrorCode::InconsistentTopicId,
+            Self::Log { source, .. } => source.code(),
+            Self::Unknown { .. } | Self::UnknownDir { .. } | Self::SamePartition { .. } => {
+                ErrorCode::UnknownServerError
+            }
+            _ => ErrorCode::KafkaStorageError,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Loads the logs of all directories, several at a time.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use alluvium_recovery::{LoadReport, TopicPartition};
+use alluvium_segment::{PartitionDirName, PartitionDirState};
+use parking_lot::Mutex;
+
+use super::data_dir::DataDir;
+use super::options::OnProgress;
+use super::start::Checkpoints;
+use super::{DirReport, Hosted, ManagerError, Shared, StartProgress, StartReport};
+use crate::{Log, LogError};
+
+/// One log to load.
+struct Job {
+    path: PathBuf,
+    partition: TopicPartition,
+    is_future: bool,
+}
+
+impl Shared {
+    /// Loads the logs of every directory: `num.recovery.threads.per.data.dir` threads for each,
+    /// all directories at a time.
+    pub(super) fn load_all(
+        &self,
+        report: &mut StartReport,
+        on_progress: Option<&OnProgress>,
+    ) -> Result<(), ManagerError> {
+        let outcomes = thread::scope(|scope| {
+            let start = |(dir, told)| scope.spawn(move || self.load_dir(dir, told, on_progress));
+            let live = self.dirs.iter().zip(&mut report.dirs).filter(|(dir, _)| dir.is_live());
+            let threads: Vec<_> = live.map(start).collect();
+            threads.into_iter().map(thread::ScopedJoinHandle::join).collect::<Vec<_>>()
+        });
+        for outcome in outcomes {
+            // A panic is a fault of ours; it is not swallowed.
+            outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
+        Ok(())
+    }
+
+    fn load_dir(
+        &self,
+        dir: &Arc<DataDir>,
+        report: &mut DirReport,
+        on_progress: Option<&OnProgress>,
+    ) -> Result<(), ManagerError> {
+        let io = self.pool.io();
+        let checkpoints = Checkpoints::read(io, dir.path(), &mut report.bad_checkpoints);
+        let jobs = match self.list(dir, report) {
+            Ok(jobs) => jobs,
+            Err(source) => {
+                dir.fail(LogError::Directory { path: dir.path().to_path_buf(), source });
+                return Ok(());
+            }
+        };
+        let tell = |progress: StartProgress| {
+            if let Some(tell) = on_progress {
+                tell(progress);
+            }
+        };
+        tell(StartProgress::Found { dir: dir.path().to_path_buf(), logs: jobs.len() });
+        let queue = Mutex::new(jobs);
+        let loaded = Mutex::new(Vec::new());
+        let refused = Mutex::new(None);
+        let work = || {
+            while let Some(job) = take(&queue).filter(|_| dir.is_live()) {
+                let name = job.partition.to_string();
+                match self.load(dir, &checkpoints, job) {
+                    Ok(done) => loaded.lock().push(done),
+                    Err(error) => drop(refused.lock().get_or_insert(error)),
+                }
+                tell(StartProgress::Loaded { dir: dir.path().to_path_buf(), name });
+            }
+        };
+        thread::scope(|scope| {
+            (0..self.config.recovery_threads()).for_each(|_| drop(scope.spawn(work)));
+        });
+        report.loaded = loaded.into_inner();
+        report.loaded.sort_by(|(one, _), (other, _)| one.cmp(other));
+        refused.into_inner().map_or(Ok(()), Err)
+    }
+
+    /// The partitions of a directory. Those that wait for their deletion are queued again.
+    fn list(&self, dir: &Arc<DataDir>, report: &mut DirReport) -> std::io::Result<VecDeque<Job>> {
+        let mut jobs = VecDeque::new();
+        for entry in fs::read_dir(dir.path())? {
+            let entry = entry?;
+            if !entry.file_type()?.is_dir() {
+                continue;
+            }
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name == REMOTE_CACHE || name.starts_with(METADATA_LOG) {
+                continue;
+            }
+            let Some(parsed) = PartitionDirName::parse(&name) else {
+                report.foreign.push(name);
+                continue;
+            };
+            let partition = TopicPartition::new(parsed.topic, parsed.partition);
+            let is_future = match parsed.state {
+                PartitionDirState::Current => false,
+                PartitionDirState::Future(_) => true,
+                PartitionDirState::Stray(_) => {
+                    report.stray.push(name);
+                    continue;
+                }
+                PartitionDirState::Delete(_) => {
+                    self.queue_deletion(dir, entry.path());
+                    continue;
+                }
+                _ => continue,
+            };
+            jobs.push_back(Job { path: entry.path(), partition, is_future });
+        }
+        Ok(jobs)
+    }
+
+    fn load(
+        &self,
+        dir: &Arc<DataDir>,
+        checkpoints: &Checkpoints,
+        job: Job,
+    ) -> Result<(TopicPartition, LoadReport), ManagerError> {
+        let Job { path, partition, is_future } = job;
+        let offset = |offsets: &alluvium_recovery::OffsetCheckpoint| {
+            offsets.offset(&partition).unwrap_or_default()
+        };
+        let options = self
+            .log_options(dir, &partition)
+            .clean(dir.was_clean)
+            .recovery_point(offset(&checkpoints.recovery_points))
+            .log_start_offset(offset(&checkpoints.log_starts));
+        let options = match checkpoints.high_watermarks.offset(&partition) {
+            Some(high_watermark) => options.high_watermark(high_watermark),
+            None => options,
+        };
+        let opened = options.open_with_progress(&path, &mut |_| ControlFlow::Continue(()));
+        let (log, report) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                // The disk cannot be trusted; other disks can.
+                dir.fail(error);
+                return Ok((partition, LoadReport::default()));
+            }
+        };
+        self.host(partition.clone(), log, dir, is_future)?;
+        Ok((partition, report))
+    }
+
+    /// Takes a log into service.
+    pub(super) fn host(
+        &self,
+        partition: TopicPartition,
+        log: Log,
+        dir: &Arc<DataDir>,
+        is_future: bool,
+    ) -> Result<(), ManagerError> {
+        let map = if is_future { &self.futures } else { &self.logs };
+        let hosted = Hosted { log, dir: Arc::clone(dir) };
+        dir.log_count.fetch_add(1, Ordering::AcqRel);
+        let name = partition.to_string();
+        match map.insert(partition, hosted) {
+            None => Ok(()),
+            Some(other) => Err(ManagerError::SamePartition {
+                partition: name,
+                first: other.dir.path().to_path_buf(),
+                second: dir.path().to_path_buf(),
+            }),
+        }
+    }
+}
+
+/// Takes the next one out, and lets the others go on.
+fn take(queue: &Mutex<VecDeque<Job>>) -> Option<Job> {
+    queue.lock().pop_front()
+}
+
+/// Directories that hold no logs of topics.
+const REMOTE_CACHE: &str = "remote-log-index-cache";
+const METADATA_LOG: &str = "__cluster_metadata-";

@@ -1,0 +1,226 @@
+//! The start: directories are checked, locked and read, logs are loaded.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use alluvium_recovery::{
+    CheckpointKind, CleanShutdown, FileError, LoadReport, OffsetCheckpoint, ProducerStateConfig,
+    TopicPartition, sync_directory,
+};
+use alluvium_segment::{DirLock, FilePool, Io, LockError};
+use dashmap::DashMap;
+use parking_lot::{Mutex, RwLock};
+
+use super::data_dir::DataDir;
+use super::tasks::Schedule;
+use super::{LogManager, ManagerError, ManagerOptions, Shared};
+use crate::{BrokerConfig, LogError, background};
+
+/// What a start found.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct StartReport {
+    /// Each log directory, in the order of the settings.
+    pub dirs: Vec<DirReport>,
+}
+
+/// What a start found in one log directory.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct DirReport {
+    /// The directory.
+    pub path: PathBuf,
+    /// Whether it had been stopped properly: nothing was recovered.
+    pub was_clean: bool,
+    /// Why it is offline, if it is.
+    pub failure: Option<String>,
+    /// The logs that were loaded, with what was mended in each.
+    pub loaded: Vec<(TopicPartition, LoadReport)>,
+    /// Names that are no partition's: left alone. Kafka refuses to start there.
+    pub foreign: Vec<String>,
+    /// Partitions that nobody has claimed (`-stray`): left alone.
+    pub stray: Vec<String>,
+    /// Checkpoints that could not be read: the safe values were taken.
+    pub bad_checkpoints: Vec<FileError>,
+}
+
+/// How far a start is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StartProgress {
+    /// So many logs are to be loaded from a directory.
+    #[non_exhaustive]
+    Found {
+        /// The log directory.
+        dir: PathBuf,
+        /// Logs in it.
+        logs: usize,
+    },
+    /// A log is loaded.
+    #[non_exhaustive]
+    Loaded {
+        /// The log directory.
+        dir: PathBuf,
+        /// The name of the partition's directory.
+        name: String,
+    },
+}
+
+impl LogManager {
+    /// How the logs are to be started, with all choices.
+    pub fn options(config: BrokerConfig) -> ManagerOptions {
+        ManagerOptions::new(config)
+    }
+
+    /// Starts the logs of a broker with these settings.
+    ///
+    /// # Errors
+    ///
+    /// As [`ManagerOptions::start`].
+    pub fn start(config: BrokerConfig) -> Result<Self, ManagerError> {
+        Self::options(config).start().map(|(manager, _)| manager)
+    }
+}
+
+impl ManagerOptions {
+    /// Takes the lock of every log directory, loads all logs, several at a time, and recovers
+    /// those of directories that were not stopped properly.
+    ///
+    /// A directory that fails is offline from then on, with the reason in the report; the others
+    /// start.
+    ///
+    /// Source: `LogManager.loadLogs` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// `Locked` where somebody else uses a directory; `SameDir`, `SamePartition`; `AllOffline`.
+    pub fn start(self) -> Result<(LogManager, StartReport), ManagerError> {
+        let pool = self.pool.clone().unwrap_or_else(FilePool::for_this_process);
+        let io = self.io.clone().unwrap_or_else(|| pool.io().clone());
+        let mut report = StartReport::default();
+        let mut dirs: Vec<Arc<DataDir>> = Vec::new();
+        for path in self.config.log_dirs() {
+            let dir = open_dir(&path, &io)?;
+            if dirs.iter().any(|other| other.path() == dir.path()) {
+                return Err(ManagerError::SameDir { path });
+            }
+            report.dirs.push(DirReport {
+                path: dir.path().to_path_buf(),
+                was_clean: dir.was_clean,
+                ..DirReport::default()
+            });
+            dirs.push(Arc::new(dir));
+        }
+        let producers = producer_config(&self.config);
+        let now = self.clock.now();
+        let manager = LogManager {
+            shared: Arc::new(Shared {
+                schedule: Mutex::new(Schedule::new(&self.config, now)),
+                config: self.config,
+                clock: self.clock,
+                background: self.background.unwrap_or_else(background::of_process),
+                pool,
+                producers,
+                dirs,
+                logs: DashMap::new(),
+                futures: DashMap::new(),
+                offline: DashMap::new(),
+                topics: RwLock::new(self.topics),
+                deletions: Mutex::default(),
+                changing: Mutex::default(),
+                stopped: AtomicBool::new(false),
+            }),
+        };
+        let shared = &manager.shared;
+        shared.load_all(&mut report, self.on_progress.as_ref())?;
+        for (dir, told) in shared.dirs.iter().zip(&mut report.dirs) {
+            told.failure = dir.failure();
+        }
+        shared.retire_failed_dirs();
+        if !shared.dirs.iter().any(|dir| dir.is_live()) {
+            return Err(ManagerError::AllOffline);
+        }
+        Ok((manager, report))
+    }
+}
+
+fn producer_config(config: &BrokerConfig) -> ProducerStateConfig {
+    let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+    ProducerStateConfig::new()
+        .producer_id_expiration_ms(ms(config.producer_id_expiration_ms()))
+        .max_transaction_timeout_ms(ms(config.transaction_max_timeout_ms()))
+        .transaction_verification(config.transaction_verification())
+}
+
+/// Makes a directory if it is not there, locks it, and takes its marker of a clean stop away: a
+/// crash from here on is an unclean stop.
+fn open_dir(path: &Path, io: &Io) -> Result<DataDir, ManagerError> {
+    let path = match ready(path, io) {
+        Ok(path) => path,
+        Err(source) => {
+            let dir = DataDir::new(path.to_path_buf(), None, false);
+            let path = path.to_path_buf();
+            dir.fail(LogError::Directory { path, source });
+            return Ok(dir);
+        }
+    };
+    let lock = match DirLock::acquire_with(&path, io) {
+        Ok(lock) => lock,
+        Err(source @ LockError::Held { .. }) => return Err(ManagerError::Locked { source }),
+        Err(source) => {
+            let dir = DataDir::new(path, None, false);
+            dir.fail(LogError::Lock { source });
+            return Ok(dir);
+        }
+    };
+    match CleanShutdown::remove(io, &path) {
+        Ok(was_clean) => Ok(DataDir::new(path, Some(lock), was_clean)),
+        Err(source) => {
+            let dir = DataDir::new(path, Some(lock), false);
+            dir.fail(LogError::File { source });
+            Ok(dir)
+        }
+    }
+}
+
+fn ready(path: &Path, io: &Io) -> std::io::Result<PathBuf> {
+    if !path.exists() {
+        fs::create_dir_all(path)?;
+        if let Some(parent) = path.parent().filter(|parent| parent.is_dir()) {
+            sync_directory(io, parent).map_err(std::io::Error::other)?;
+        }
+    }
+    // Readable and a directory, or an error now and not in the middle.
+    drop(fs::read_dir(path)?);
+    fs::canonicalize(path)
+}
+
+/// The checkpoints of one directory.
+#[derive(Debug, Default)]
+pub(super) struct Checkpoints {
+    pub(super) recovery_points: OffsetCheckpoint,
+    pub(super) log_starts: OffsetCheckpoint,
+    pub(super) high_watermarks: OffsetCheckpoint,
+}
+
+impl Checkpoints {
+    /// Reads what is there. A file that cannot be read says nothing: then everything is
+    /// recovered, and logs start at their first segment.
+    pub(super) fn read(io: &Io, dir: &Path, bad: &mut Vec<FileError>) -> Self {
+        let mut read = |kind| match OffsetCheckpoint::read(io, kind, dir) {
+            Ok(offsets) => offsets,
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "checkpoint not used");
+                bad.push(error);
+                OffsetCheckpoint::default()
+            }
+        };
+        Self {
+            recovery_points: read(CheckpointKind::RecoveryPoint),
+            log_starts: read(CheckpointKind::LogStart),
+            high_watermarks: read(CheckpointKind::HighWatermark),
+        }
+    }
+}
