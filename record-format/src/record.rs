@@ -2,6 +2,7 @@
 
 mod check;
 mod decode;
+mod encode;
 mod iter;
 mod keys;
 mod short;
@@ -10,8 +11,8 @@ mod view;
 
 pub use check::{OffsetRange, RecordsSummary};
 pub(crate) use decode::RecordContext;
+pub(crate) use encode::Encoded;
 pub use iter::Records;
 pub use keys::{RecordKey, RecordKeys};
 pub use simple::SimpleRecord;
-pub(crate) use simple::body_size;
 pub use view::{Header, Headers, Record};

@@ -88,22 +88,39 @@ pub(crate) fn write_u32(out: &mut Vec<u8>, value: u32) {
     write_raw(out, u64::from(value));
 }
 
-/// Appends `value` in its shortest form.
-pub(crate) fn write_i32(out: &mut Vec<u8>, value: i32) {
-    write_i64(out, i64::from(value));
-}
-
 /// Appends a length in its shortest form.
+#[inline]
 pub(crate) fn write_len(out: &mut Vec<u8>, len: usize) {
     write_i64(out, i64::try_from(len).unwrap_or(i64::MAX));
 }
 
 /// Appends `value` in its shortest form.
+#[inline]
 pub(crate) fn write_i64(out: &mut Vec<u8>, value: i64) {
     write_raw(out, zigzag(value));
 }
 
-fn write_raw(out: &mut Vec<u8>, value: u64) {
+#[inline]
+fn write_raw(out: &mut Vec<u8>, raw: u64) {
+    if raw < 0x80 {
+        let [byte, ..] = raw.to_le_bytes();
+        out.push(byte);
+    } else if raw < 0x4000 {
+        out.extend_from_slice(&two_bytes(raw));
+    } else {
+        write_long(out, raw);
+    }
+}
+
+/// The varint of a raw value of 8 to 14 bits.
+#[inline]
+pub(crate) const fn two_bytes(raw: u64) -> [u8; 2] {
+    let [low, high, ..] = (raw & 0x7f | 0x80 | raw << 1 & 0x7f00).to_le_bytes();
+    [low, high]
+}
+
+#[inline(never)]
+fn write_long(out: &mut Vec<u8>, value: u64) {
     let mut rest = value;
     loop {
         let [low, ..] = rest.to_le_bytes();
@@ -114,11 +131,6 @@ fn write_raw(out: &mut Vec<u8>, value: u64) {
         }
         out.push(low | 0x80);
     }
-}
-
-/// Bytes of `value` in its shortest form, 1 to 5.
-pub(crate) fn len_i32(value: i32) -> usize {
-    len_i64(i64::from(value))
 }
 
 /// Bytes of a length in its shortest form.
@@ -132,7 +144,7 @@ pub(crate) fn len_i64(value: i64) -> usize {
     usize::try_from(sevens).unwrap_or(0).saturating_add(1)
 }
 
-const fn zigzag(value: i64) -> u64 {
+pub(crate) const fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)).cast_unsigned()
 }
 

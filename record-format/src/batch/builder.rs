@@ -6,10 +6,8 @@ use core::iter;
 use zerocopy::big_endian::{I16, I32, I64, U32};
 
 use super::{BatchHeader, BatchSettings, BuildError};
-use crate::record::body_size;
-use crate::{
-    Codec, Compressor, ControlRecord, Header, Offset, Record, SimpleRecord, Timestamp, varint,
-};
+use crate::record::Encoded;
+use crate::{Codec, Compressor, ControlRecord, Header, Offset, Record, SimpleRecord, Timestamp};
 
 /// Builds one batch after the other in a buffer of its own, which grows to the largest of them
 /// and stays: no allocation per record, none per batch once warm.
@@ -220,24 +218,12 @@ impl BatchBuilder {
         }
         let base = self.base_timestamp.unwrap_or(timestamp);
         let timestamp_delta = timestamp.wrapping_sub(base);
-        let body = body_size(offset_delta, timestamp_delta, key, value, headers.clone());
-        // The length field takes up to five bytes.
-        let size = self.plain.len().saturating_add(body).saturating_add(5);
-        batch_length(size)?;
-        self.plain.reserve(body.saturating_add(5));
-
-        let out = &mut self.plain;
-        varint::write_len(out, body);
-        out.push(0);
-        varint::write_i64(out, timestamp_delta);
-        varint::write_i32(out, offset_delta);
-        write_field(out, key);
-        write_field(out, value);
-        varint::write_len(out, headers.len());
-        for header in headers {
-            write_field(out, Some(header.key));
-            write_field(out, header.value);
-        }
+        let record = Encoded::new(timestamp_delta, offset_delta, key, value, headers);
+        let size = record.size_bytes();
+        batch_length(self.plain.len().saturating_add(size))?;
+        // A constant number of bytes goes out where few are needed.
+        self.plain.reserve(size.saturating_add(64));
+        record.write(&mut self.plain);
         self.base_timestamp = Some(base);
         self.max_timestamp = self.max_timestamp.max(timestamp);
         self.last_offset = Some(offset.get());
@@ -335,14 +321,4 @@ fn batch_length(size: usize) -> Result<i32, BuildError> {
     let too_large = || BuildError::TooLarge { size_bytes: u64::try_from(size).unwrap_or(u64::MAX) };
     let size = i32::try_from(size).map_err(|_above_31_bits| too_large())?;
     Ok(size.saturating_sub(12))
-}
-
-fn write_field(out: &mut Vec<u8>, field: Option<&[u8]>) {
-    match field {
-        Some(bytes) => {
-            varint::write_len(out, bytes.len());
-            out.extend_from_slice(bytes);
-        }
-        None => varint::write_i32(out, -1),
-    }
 }

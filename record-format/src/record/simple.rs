@@ -1,8 +1,7 @@
 //! A record to be written.
 
-use super::Header;
+use super::{Encoded, Header};
 use crate::Timestamp;
-use crate::varint;
 
 /// A record to be written, borrowed. Its offset is given where it is appended.
 ///
@@ -69,30 +68,6 @@ impl<'a> SimpleRecord<'a> {
     #[must_use]
     pub fn size_bytes(&self, offset_delta: i32, timestamp_delta: i64) -> usize {
         let headers = self.headers.iter().copied();
-        let body = body_size(offset_delta, timestamp_delta, self.key, self.value, headers);
-        body.saturating_add(varint::len_i64(i64::try_from(body).unwrap_or(i64::MAX)))
+        Encoded::new(timestamp_delta, offset_delta, self.key, self.value, headers).size_bytes()
     }
-}
-
-/// Bytes of a record after its length field.
-pub(crate) fn body_size<'h>(
-    offset_delta: i32,
-    timestamp_delta: i64,
-    key: Option<&[u8]>,
-    value: Option<&[u8]>,
-    headers: impl ExactSizeIterator<Item = Header<'h>>,
-) -> usize {
-    let fixed = 1_usize
-        .saturating_add(varint::len_i64(timestamp_delta))
-        .saturating_add(varint::len_i32(offset_delta))
-        .saturating_add(varint::len_usize(headers.len()))
-        .saturating_add(field_size(key))
-        .saturating_add(field_size(value));
-    headers.fold(fixed, |sum, header| {
-        sum.saturating_add(field_size(Some(header.key))).saturating_add(field_size(header.value))
-    })
-}
-
-fn field_size(field: Option<&[u8]>) -> usize {
-    field.map_or(1, |bytes| varint::len_usize(bytes.len()).saturating_add(bytes.len()))
 }
