@@ -285,9 +285,15 @@ impl Io {
     }
 
     /// Tells the hook of a write that is made elsewhere: it can make it fail, and learns the file
-    /// and the byte but not what is written.
+    /// and the byte but not what is written. An interrupted one is announced again, as it would be
+    /// made again.
     pub(crate) fn announce_write(&self, path: &Path, position: u64) -> io::Result<()> {
-        self.ask(|| IoCall::Write { path, position, bytes: &[] })
+        loop {
+            match self.ask(|| IoCall::Write { path, position, bytes: &[] }) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
     }
 
     /// Asks the hook about a call that moves no bytes.
