@@ -7,6 +7,7 @@ mod log_dir;
 mod lookup;
 mod pair;
 mod random;
+mod verify;
 mod walk;
 
 use anyhow::{Result, bail};
@@ -46,11 +47,13 @@ pub(crate) fn run(flags: &flags::Bench) -> Result<()> {
 type Run = fn(&Bench, &'static str) -> Result<Outcome>;
 
 /// Every bench, in the order of the layers.
-const BENCHES: [(&str, Run); 4] = [
+const BENCHES: [(&str, Run); 6] = [
     ("walk-16KiB-batches", walk::run),
     ("iterate-100B-records", iterate::run),
     ("index-lookup-1.3M", lookup::run),
     ("segment-append-16KiB", append::run),
+    ("verify-1GiB-1-thread", verify::one_thread),
+    ("verify-1GiB-2-threads", verify::two_threads),
 ];
 
 fn again_in_release(flags: &flags::Bench) -> Result<()> {

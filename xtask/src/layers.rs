@@ -15,7 +15,7 @@ const MAY_USE: [(&str, &[&str]); 9] = [
     (LOG_MANAGER, &[RECORD_FORMAT, SPARSE_INDEX, SEGMENT, RECOVERY]),
     (CLEANER, &[RECORD_FORMAT, SPARSE_INDEX, SEGMENT, RECOVERY, LOG_MANAGER]),
     (PROGRAM, LIBRARIES),
-    ("xtask", LIBRARIES),
+    ("xtask", ALL),
 ];
 
 const RECORD_FORMAT: &str = "alluvium-record-format";
@@ -29,9 +29,13 @@ const CLEANER: &str = "alluvium-cleaner";
 /// The program; its library is there for its own tests.
 const PROGRAM: &str = "alluvium";
 
-/// What the programs on top may use.
+/// What the program may use.
 const LIBRARIES: &[&str] =
     &[RECORD_FORMAT, SPARSE_INDEX, SEGMENT, ZEROCOPY_NET, RECOVERY, LOG_MANAGER, CLEANER];
+
+/// What the tasks may use.
+const ALL: &[&str] =
+    &[RECORD_FORMAT, SPARSE_INDEX, SEGMENT, ZEROCOPY_NET, RECOVERY, LOG_MANAGER, CLEANER, PROGRAM];
 
 /// The most external, non-optional dependencies of a library crate.
 const MAX_EXTERNAL: usize = 10;

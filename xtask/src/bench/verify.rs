@@ -1,0 +1,115 @@
+//! `verify` over a gigabyte of uncompressed batches, against reading the logs in pieces of 256 KiB
+//! with a CRC over each piece, by as many threads.
+
+use std::fs::{self, File};
+use std::num::NonZeroUsize;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use alluvium::verify;
+use alluvium_record_format::crc32c;
+use alluvium_segment::SegmentConfig;
+use anyhow::{Context, Result, ensure};
+
+use super::batches::{Batches, RECORDS};
+use super::log_dir::LogDir;
+use super::pair::{Bar, Bench, Outcome, must_refuse};
+
+/// Partitions of one segment each: with [`BATCHES`], a gigabyte.
+const PARTITIONS: usize = 64;
+
+/// Batches of 16 KiB in each.
+const BATCHES: usize = 1_024;
+
+/// Bytes of a `pread` of the twin.
+const PIECE: usize = 256 << 10;
+
+const LOG: &str = "00000000000000000000.log";
+
+/// One thread on both sides, a partition a slice.
+pub(super) fn one_thread(bench: &Bench, name: &'static str) -> Result<Outcome> {
+    run(bench, name, 1)
+}
+
+/// Two threads on both sides, two partitions a slice.
+pub(super) fn two_threads(bench: &Bench, name: &'static str) -> Result<Outcome> {
+    run(bench, name, 2)
+}
+
+fn run(bench: &Bench, name: &'static str, threads: usize) -> Result<Outcome> {
+    let dir = LogDir::new("verify")?;
+    let batches = Batches::build(BATCHES, RECORDS)?;
+    let partitions: Vec<PathBuf> = (0..PARTITIONS)
+        .map(|number| fill(&dir, &format!("part-{number}"), &batches))
+        .collect::<Result<_>>()?;
+    prove(&dir, &batches)?;
+    #[expect(clippy::cast_precision_loss, reason = "some megabytes")]
+    let mib = (batches.bytes.len() * threads) as f64 / f64::from(1 << 20);
+    let groups: Vec<&[PathBuf]> = partitions.chunks(threads).collect();
+    let (mut ours, mut twins) = (groups.iter().cycle(), groups.iter().cycle());
+    bench.pair(
+        name,
+        (mib, "MiB/s"),
+        Bar(0.75),
+        || check(ours.next().context("cycles")?),
+        || read(twins.next().context("cycles")?),
+    )
+}
+
+/// Writes a partition as a log would, index included, and closes it.
+fn fill(dir: &LogDir, partition: &str, batches: &Batches) -> Result<PathBuf> {
+    let mut active = dir.segment(partition, SegmentConfig::new())?;
+    for batch in batches.iter() {
+        active.append(batch)?;
+    }
+    active.seal()?;
+    Ok(dir.path().join(partition))
+}
+
+/// One flipped bit among the records is found.
+fn prove(dir: &LogDir, batches: &Batches) -> Result<()> {
+    let partition = fill(dir, "proof-0", batches)?;
+    let log = partition.join(LOG);
+    let mut bytes = fs::read(&log).context("cannot read a log")?;
+    let middle = bytes.len() / 2 + 1_000;
+    bytes[middle] ^= 1;
+    fs::write(&log, bytes).context("cannot write a log")?;
+    must_refuse("verify", &check(&[partition]))
+}
+
+fn check(partitions: &[PathBuf]) -> Result<u64> {
+    let jobs = NonZeroUsize::new(partitions.len()).context("there are partitions")?;
+    let summary = verify(partitions, jobs);
+    ensure!(summary.damage == 0 && summary.failures == 0, "verify finds {summary:?}");
+    ensure!(summary.batches == (BATCHES * partitions.len()) as u64, "verify saw {summary:?}");
+    Ok(summary.records)
+}
+
+fn read(partitions: &[PathBuf]) -> Result<u64> {
+    if let [partition] = partitions {
+        return read_one(partition);
+    }
+    thread::scope(|scope| {
+        let readers: Vec<_> =
+            partitions.iter().map(|partition| scope.spawn(|| read_one(partition))).collect();
+        let mut sum = 0;
+        for reader in readers {
+            sum += reader.join().expect("a reader does not panic")?;
+        }
+        Ok(sum)
+    })
+}
+
+fn read_one(partition: &Path) -> Result<u64> {
+    let file = File::open(partition.join(LOG)).context("cannot open a log")?;
+    let (mut piece, mut at, mut sum) = (vec![0; PIECE], 0, 0);
+    loop {
+        let count = file.read_at(&mut piece, at).context("cannot read a log")?;
+        if count == 0 {
+            return Ok(sum);
+        }
+        sum += u64::from(crc32c(&piece[..count]));
+        at += count as u64;
+    }
+}
