@@ -1,2 +1,23 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
+
+mod aborted;
+mod build;
+mod clean;
+mod error;
+mod group;
+mod hash;
+mod host;
+mod keys;
+mod offset_map;
+mod options;
+mod output;
+mod rewrite;
+mod rules;
+mod transactions;
+
+pub use clean::{CleanReport, CleanedGroup, Cleaner, Counts, Progress, clean};
+pub use error::CleanError;
+pub use host::{CleanHost, Offline};
+pub use offset_map::OffsetMap;
+pub use options::{ActiveProducers, CleanOptions, CleanerConfig};

@@ -5,7 +5,8 @@ use anyhow::Result;
 use crate::fmt::Tool;
 use crate::stage::Stages;
 use crate::{
-    conformance, docs, features, flags, house, layers, lint, oracle, replay, spec, workspace,
+    conformance, docs, features, flags, house, layers, lint, oracle, replay, replay_compaction,
+    spec, workspace,
 };
 
 /// Runs the stages that the flags ask for, all of them, and prints a table.
@@ -52,5 +53,7 @@ fn build_and_test(stages: &mut Stages) {
     stages.run("features", "cargo xtask features", features::run);
     stages.run("conformance", "cargo xtask conformance", || conformance::run(&[]));
     stages.run("replay", "cargo xtask replay", || replay::run(&[]));
+    let compaction = || replay_compaction::run(&[]);
+    stages.run("compaction", "cargo xtask replay-compaction", compaction);
     stages.run("docs", "cargo xtask docs", docs::run);
 }

@@ -58,6 +58,12 @@ xflags::xflags! {
             /// Folders with a `trace.jsonl` and its `final/`; none: the repository's own.
             repeated dirs: PathBuf
         }
+        /// Cleans logs that Kafka's own cleaner cleaned: same files, same numbers.
+        cmd replay-compaction {
+            /// Folders with a folder for each kind: `params.json`, `pass-N/before`, `pass-N/after`;
+            /// none: the repository's own.
+            repeated dirs: PathBuf
+        }
         /// Compares what we say of disks that Kafka wrote with what Kafka said of them.
         cmd conformance {
             /// Folders with `clean/`, `dump/`, `view/` and so on, or with logs of old formats;

@@ -70,6 +70,17 @@ pub(crate) fn traces() -> Result<Vec<PathBuf>> {
     Ok(traces)
 }
 
+/// Unpacks the logs that Kafka's cleaner cleaned, in the form that `replay-compaction` takes.
+///
+/// # Errors
+///
+/// When they cannot be unpacked.
+pub(crate) fn compaction() -> Result<PathBuf> {
+    let dir = workspace::scratch().join("golden-unpacked").join("compaction");
+    pack::unpack(&packed("compaction"), &dir)?;
+    Ok(dir)
+}
+
 fn packed(set: &str) -> PathBuf {
     let dir = workspace::root().join("xtask/golden").join(kafka::VERSION);
     dir.join(Path::new(set).with_extension("tar.zst"))

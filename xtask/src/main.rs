@@ -20,6 +20,7 @@ mod layers;
 mod lint;
 mod oracle;
 mod replay;
+mod replay_compaction;
 mod spec;
 mod stage;
 mod tally;
@@ -52,6 +53,7 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::Oracle(oracle) => oracle::run(oracle.seed.unwrap_or(2)),
         Cmd::Bench(bench) => bench::run(&bench),
         Cmd::Replay(replay) => replay::run(&replay.dirs),
+        Cmd::ReplayCompaction(replay) => replay_compaction::run(&replay.dirs),
         Cmd::Conformance(conformance) => conformance::run(&conformance.dirs),
     }
 }

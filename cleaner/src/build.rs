@@ -1,0 +1,175 @@
+//! Fills the offset map from the dirty part of a log.
+
+use std::sync::Arc;
+
+use alluvium_record_format::{Batch, ControlRecord, Corruption, Entry, Offset, Position};
+use alluvium_segment::{FileKind, Segment};
+
+use crate::aborted::collect_aborted;
+use crate::clean::Progress;
+use crate::error::CleanError;
+use crate::group::values;
+use crate::host::CleanHost;
+use crate::keys::{Key, Reader};
+use crate::offset_map::OffsetMap;
+use crate::options::CleanOptions;
+use crate::transactions::Transactions;
+
+/// What came of filling the map.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Built {
+    /// The last offset that the map speaks for.
+    pub(crate) latest: Option<Offset>,
+    /// Records looked at.
+    pub(crate) records: u64,
+    /// Bytes read.
+    pub(crate) bytes: u64,
+    /// The map took no more before the end of the dirty part.
+    pub(crate) is_full: bool,
+}
+
+/// Notes the last offset of every key of the dirty part, until the map is full.
+///
+/// Checks the checksum of all it reads: what a map of damaged keys would drop could never be
+/// brought back.
+///
+/// Source: `Cleaner.buildOffsetMap` in Kafka; `docs/format/compaction.md#offset-map`.
+pub(crate) fn build(
+    map: &mut OffsetMap,
+    reader: &mut Reader,
+    segments: &[Arc<Segment>],
+    options: &CleanOptions,
+    host: &mut dyn CleanHost,
+) -> Result<Built, CleanError> {
+    map.clear(options.first_dirty);
+    let mut transactions = Transactions::default();
+    let (from, to) = (options.first_dirty, options.first_uncleanable);
+    transactions.expect(collect_aborted(segments, options, from, to)?);
+    let dirty = values(segments, from, to);
+    let mut build = Build { map, reader, transactions, options, built: Built::default() };
+    for (index, segment) in dirty.iter().enumerate() {
+        let next = dirty.get(index + 1).map_or(to, |next| next.base_offset());
+        build.segment(segment, host)?;
+        if build.built.is_full {
+            break;
+        }
+        build.built.latest = Some(Offset::new(next.get().saturating_sub(1)));
+    }
+    Ok(build.built)
+}
+
+struct Build<'a> {
+    map: &'a mut OffsetMap,
+    reader: &'a mut Reader,
+    transactions: Transactions,
+    options: &'a CleanOptions,
+    built: Built,
+}
+
+impl Build<'_> {
+    fn segment(&mut self, segment: &Segment, host: &mut dyn CleanHost) -> Result<(), CleanError> {
+        let first_dirty = self.options.first_dirty;
+        let start = if segment.base_offset() < first_dirty {
+            match segment.batch_of(first_dirty).map_err(CleanError::segment)? {
+                Some(batch) => batch.position,
+                None => return Ok(()),
+            }
+        } else {
+            Position::new(0)
+        };
+        let corrupt = |source| CleanError::Corrupt { path: segment.path(FileKind::Log), source };
+        let mut walker = segment.walk(start).map_err(CleanError::segment)?.verifying();
+        let mut unreported = 0;
+        while let Some(entry) = walker.next_entry().map_err(CleanError::segment)? {
+            unreported += entry.bytes().len() as u64;
+            self.entry(&entry).map_err(corrupt)?;
+            if self.built.is_full {
+                break;
+            }
+            let last = entry.last_offset();
+            if last >= first_dirty {
+                self.built.latest = Some(last);
+            }
+            if unreported >= REPORT_BYTES {
+                self.built.bytes += unreported;
+                host.progress(Progress::read(std::mem::take(&mut unreported)))?;
+            }
+        }
+        self.built.bytes += unreported;
+        host.progress(Progress::read(unreported))?;
+        match walker.tail() {
+            Some(damage) if !self.built.is_full => Err(corrupt(damage)),
+            _ => Ok(()),
+        }
+    }
+
+    fn entry(&mut self, entry: &Entry<'_>) -> Result<(), Corruption> {
+        match entry {
+            Entry::Batch(batch) if batch.header().attributes().is_control() => {
+                let kind = control_type(self.reader, batch, self.options.max_record_bytes)?;
+                self.transactions.control(batch.header(), kind);
+                self.built.records += 1;
+                Ok(())
+            }
+            Entry::Batch(batch) if self.transactions.data(batch.header()) => {
+                let count = batch.header().record_count();
+                self.built.records += u64::try_from(count).unwrap_or(0);
+                Ok(())
+            }
+            Entry::Batch(batch) => {
+                let mut put = Put::of(self.map, self.options, &mut self.built);
+                self.reader.keys(batch, self.options.max_record_bytes, |key| put.key(key))
+            }
+            Entry::Legacy(entry) => {
+                let mut put = Put::of(self.map, self.options, &mut self.built);
+                self.reader.legacy_keys(entry, |key| put.key(key))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Puts the keys of one batch into the map.
+struct Put<'a> {
+    map: &'a mut OffsetMap,
+    first_dirty: Offset,
+    built: &'a mut Built,
+}
+
+impl<'a> Put<'a> {
+    const fn of(map: &'a mut OffsetMap, options: &CleanOptions, built: &'a mut Built) -> Self {
+        Self { map, first_dirty: options.first_dirty, built }
+    }
+
+    /// False once the map is full.
+    fn key(&mut self, key: Key<'_>) -> bool {
+        if let Some(bytes) = key.bytes
+            && key.offset >= self.first_dirty
+        {
+            if !self.map.put(bytes, key.offset) {
+                self.built.is_full = true;
+                return false;
+            }
+            self.built.latest = Some(key.offset);
+        }
+        self.built.records += 1;
+        true
+    }
+}
+
+/// The type of a control batch's first record; `None` in an empty one.
+pub(crate) fn control_type(
+    reader: &mut Reader,
+    batch: &Batch<'_>,
+    max_record_bytes: usize,
+) -> Result<Option<i16>, Corruption> {
+    let mut kind = Ok(None);
+    reader.keys(batch, max_record_bytes, |key| {
+        kind = ControlRecord::type_of(key.bytes).map(Some);
+        false
+    })?;
+    kind.map_err(|kind| kind.at(batch.payload_position()))
+}
+
+/// Bytes between two reports of progress.
+pub(crate) const REPORT_BYTES: u64 = 256 << 10;

@@ -1,0 +1,103 @@
+//! The records of an entry, whatever its magic and codec, below fixed memory.
+
+use alluvium_record_format::{
+    Batch, CorruptKind, Corruption, Decompressor, LegacyEntry, Offset, Records,
+};
+
+/// What the rules look at.
+#[derive(Clone, Copy)]
+pub(crate) struct Key<'a> {
+    pub(crate) offset: Offset,
+    pub(crate) bytes: Option<&'a [u8]>,
+    pub(crate) is_tombstone: bool,
+}
+
+/// The state of the codecs and the memory for what they give.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    pub(crate) decompressor: Decompressor,
+    pub(crate) inflated: Vec<u8>,
+}
+
+impl Reader {
+    /// Calls `visit` for every record of a batch, until it returns false.
+    ///
+    /// A payload that inflates to more than [`INFLATE_BYTES`] is read record by record.
+    pub(crate) fn keys(
+        &mut self,
+        batch: &Batch<'_>,
+        max_record_bytes: usize,
+        mut visit: impl FnMut(Key<'_>) -> bool,
+    ) -> Result<(), Corruption> {
+        let Some(records) = self.inflate(batch, max_record_bytes)? else {
+            return self.stream_keys(batch, max_record_bytes, visit);
+        };
+        for record in records.keys() {
+            let record = record?;
+            let key = Key {
+                offset: record.offset(),
+                bytes: record.key(),
+                is_tombstone: record.value_bytes().is_none(),
+            };
+            if !visit(key) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The records of a batch, or `None` if they are too many bytes to hold.
+    pub(crate) fn inflate<'b>(
+        &'b mut self,
+        batch: &Batch<'b>,
+        max_record_bytes: usize,
+    ) -> Result<Option<Records<'b>>, Corruption> {
+        let limit = INFLATE_BYTES.min(max_record_bytes);
+        match self.decompressor.inflate(batch, limit, &mut self.inflated) {
+            Ok(records) => Ok(Some(records)),
+            Err(damage) if matches!(damage.kind(), CorruptKind::OutputLimit { .. }) => Ok(None),
+            Err(damage) => Err(damage),
+        }
+    }
+
+    fn stream_keys(
+        &mut self,
+        batch: &Batch<'_>,
+        max_record_bytes: usize,
+        mut visit: impl FnMut(Key<'_>) -> bool,
+    ) -> Result<(), Corruption> {
+        let mut records = self.decompressor.records(batch, max_record_bytes)?;
+        while let Some(record) = records.next_record() {
+            let record = record?;
+            let (offset, is_tombstone) = (record.offset(), record.value().is_none());
+            if !visit(Key { offset, bytes: record.key(), is_tombstone }) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`keys`](Self::keys), for an entry of magic 0 or 1.
+    pub(crate) fn legacy_keys(
+        &mut self,
+        entry: &LegacyEntry<'_>,
+        mut visit: impl FnMut(Key<'_>) -> bool,
+    ) -> Result<(), Corruption> {
+        let records =
+            self.decompressor.inflate_legacy(entry, LEGACY_INFLATE_BYTES, &mut self.inflated)?;
+        for record in records {
+            let record = record?;
+            let (offset, is_tombstone) = (record.offset(), record.value().is_none());
+            if !visit(Key { offset, bytes: record.key(), is_tombstone }) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The most that a payload may inflate to and be held in memory as a whole.
+pub(crate) const INFLATE_BYTES: usize = 4 << 20;
+
+/// The most that a wrapper of magic 0 or 1 may inflate to: such messages cannot be streamed.
+pub(crate) const LEGACY_INFLATE_BYTES: usize = 128 << 20;

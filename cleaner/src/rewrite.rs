@@ -1,0 +1,293 @@
+//! Copies what stays of a group of segments.
+
+use std::sync::Arc;
+
+use alluvium_record_format::{
+    Batch, BatchBuilder, BatchHeader, BatchSettings, BuildError, Codec, Corruption, Entry,
+    LegacyEntry, Offset, Position, SimpleRecord, Timestamp, TimestampType,
+};
+use alluvium_segment::{FileKind, Segment};
+
+use crate::aborted::collect_aborted;
+use crate::build::{REPORT_BYTES, control_type};
+use crate::clean::{Counts, Progress};
+use crate::error::CleanError;
+use crate::host::CleanHost;
+use crate::keys::{LEGACY_INFLATE_BYTES, Reader};
+use crate::output::{Output, rebuild_error};
+use crate::rules::{Fate, Rules, Survivors};
+use crate::transactions::{Marker, Transactions};
+
+/// Memory that is used from batch to batch.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    pub(crate) reader: Reader,
+    pub(crate) survivors: Survivors,
+    pub(crate) builder: BatchBuilder,
+}
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        Self {
+            reader: Reader::default(),
+            survivors: Survivors::default(),
+            builder: BatchBuilder::new(BatchSettings::new(Offset::new(0))),
+        }
+    }
+}
+
+/// One run over the groups of a log. What it knows of transactions outlives a group.
+#[derive(Debug)]
+pub(crate) struct Rewrite<'a> {
+    pub(crate) rules: Rules<'a>,
+    pub(crate) scratch: &'a mut Scratch,
+    pub(crate) transactions: Transactions,
+    /// Tombstones of magic 0 and 1 go in segments that were last changed up to here.
+    pub(crate) legacy_horizon: Timestamp,
+    pub(crate) counts: Counts,
+}
+
+/// Why a batch could not be handled: with the file's path it becomes a [`CleanError`].
+enum Trouble {
+    Corrupt(Corruption),
+    Build(BuildError),
+    Write(alluvium_segment::SegmentError),
+}
+
+impl Rewrite<'_> {
+    /// Copies what stays of `group` into `output`. `segments` are all of the log.
+    pub(crate) fn group(
+        &mut self,
+        segments: &[Arc<Segment>],
+        group: &[Arc<Segment>],
+        output: &mut Output,
+        host: &mut dyn CleanHost,
+    ) -> Result<(), CleanError> {
+        for (index, segment) in group.iter().enumerate() {
+            let from = segment.base_offset();
+            let to = match group.get(index + 1) {
+                Some(next) => next.base_offset(),
+                None => segment.next_offset().map_err(CleanError::segment)?,
+            };
+            let aborted = collect_aborted(segments, self.rules.options, from, to)?;
+            self.transactions.expect(aborted);
+            self.segment(segment, output, host)?;
+        }
+        Ok(())
+    }
+
+    fn segment(
+        &mut self,
+        segment: &Segment,
+        output: &mut Output,
+        host: &mut dyn CleanHost,
+    ) -> Result<(), CleanError> {
+        let path = || segment.path(FileKind::Log);
+        let trouble = |trouble| match trouble {
+            Trouble::Corrupt(source) => CleanError::Corrupt { path: path(), source },
+            Trouble::Build(source) => rebuild_error(segment, source),
+            Trouble::Write(source) => CleanError::segment(source),
+        };
+        let keeps_legacy_tombstones =
+            segment.modified().map_err(CleanError::segment)? > self.legacy_horizon;
+        let start = Position::new(0);
+        let mut walker = segment.walk(start).map_err(CleanError::segment)?.verifying();
+        let mut unreported = 0;
+        while let Some(entry) = walker.next_entry().map_err(CleanError::segment)? {
+            let len = entry.bytes().len() as u64;
+            self.counts.bytes_read += len;
+            match entry {
+                Entry::Batch(batch) => self.batch(&batch, output),
+                Entry::Legacy(entry) => self.legacy(&entry, keeps_legacy_tombstones, output),
+                _ => Ok(()),
+            }
+            .map_err(trouble)?;
+            unreported += len;
+            if unreported >= REPORT_BYTES {
+                let read = std::mem::take(&mut unreported);
+                host.progress(Progress { read, written: output.take_written() })?;
+            }
+        }
+        host.progress(Progress { read: unreported, written: output.take_written() })?;
+        match walker.tail() {
+            Some(source) => Err(CleanError::Corrupt { path: path(), source }),
+            None => Ok(()),
+        }
+    }
+
+    fn batch(&mut self, batch: &Batch<'_>, output: &mut Output) -> Result<(), Trouble> {
+        let header = batch.header();
+        let is_idle = self.is_idle(batch, output)?;
+        let drops_records = self.rules.drops_records(header, is_idle);
+        let fate = self.rules.fate(header, drops_records);
+        if fate == Fate::Delete {
+            return Ok(());
+        }
+        let Scratch { reader, survivors, .. } = &mut *self.scratch;
+        self.rules.pick(reader, batch, drops_records, survivors)?;
+        self.counts.records_read += survivors.keep.len() as u64;
+        if survivors.count == 0 {
+            return match fate {
+                Fate::RetainEmpty => self.push(header.to_empty().as_bytes(), output),
+                _ => Ok(()),
+            };
+        }
+        self.counts.records_written += survivors.count;
+        let ends_nothing = is_idle && header.attributes().is_control();
+        let needs_horizon =
+            (survivors.has_tombstone || ends_nothing) && header.delete_horizon().is_none();
+        if survivors.all_stay() && !needs_horizon {
+            return self.push(batch.bytes(), output);
+        }
+        let mut settings = BatchSettings::of(header);
+        if needs_horizon {
+            settings = settings.delete_horizon(self.horizon());
+        }
+        self.rebuild(batch, settings, output)
+    }
+
+    /// Whether nothing needs the batch: its transaction was aborted, or it is a marker without
+    /// batches to end.
+    fn is_idle(&mut self, batch: &Batch<'_>, output: &Output) -> Result<bool, Trouble> {
+        let header = batch.header();
+        if !header.attributes().is_control() {
+            return Ok(self.transactions.data(header));
+        }
+        let limit = self.rules.options.max_record_bytes;
+        let kind = control_type(&mut self.scratch.reader, batch, limit)?;
+        match self.transactions.control(header, kind) {
+            Marker::Idle => Ok(true),
+            Marker::Needed => Ok(false),
+            Marker::Aborts(txn) => {
+                output.aborted(txn).map_err(Trouble::Write)?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Builds the batch again with the records that stay, in its old range of offsets.
+    fn rebuild(
+        &mut self,
+        batch: &Batch<'_>,
+        settings: BatchSettings,
+        output: &mut Output,
+    ) -> Result<(), Trouble> {
+        let limit = self.rules.options.max_record_bytes;
+        let Scratch { reader, survivors, builder } = &mut *self.scratch;
+        builder.reset(settings);
+        let mut keep = survivors.keep.iter();
+        if let Some(records) = reader.inflate(batch, limit)? {
+            for record in records {
+                let record = record?;
+                if keep.next() == Some(&true) {
+                    builder.append_record(&record)?;
+                }
+            }
+        } else {
+            let mut records = reader.decompressor.records(batch, limit)?;
+            while let Some(record) = records.next_record() {
+                let record = record?;
+                if keep.next() == Some(&true) {
+                    builder.append_record(&record)?;
+                }
+            }
+        }
+        builder.set_last_offset(batch.header().last_offset())?;
+        Self::push_built(builder, &mut self.counts, output)
+    }
+
+    /// An entry of magic 0 or 1 becomes a batch of magic 2, also where all its messages stay:
+    /// a segment that is written holds nothing else.
+    fn legacy(
+        &mut self,
+        entry: &LegacyEntry<'_>,
+        tombstones_stay: bool,
+        output: &mut Output,
+    ) -> Result<(), Trouble> {
+        let Scratch { reader, survivors, .. } = &mut *self.scratch;
+        self.rules.pick_legacy(reader, entry, tombstones_stay, survivors)?;
+        self.counts.records_read += survivors.keep.len() as u64;
+        self.counts.records_written += survivors.count;
+        if survivors.count > 0 {
+            return self.rebuild_legacy(entry, output);
+        }
+        if !self.rules.is_at_high_watermark(entry.offset()) {
+            return Ok(());
+        }
+        let builder = &mut self.scratch.builder;
+        builder.reset(BatchSettings::new(entry.offset()));
+        builder.append(&SimpleRecord::new())?;
+        let built = builder.finish()?;
+        let header = BatchHeader::parse(built, Position::new(0))?;
+        let empty = header.to_empty();
+        self.push(empty.as_bytes(), output)
+    }
+
+    fn rebuild_legacy(
+        &mut self,
+        entry: &LegacyEntry<'_>,
+        output: &mut Output,
+    ) -> Result<(), Trouble> {
+        let horizon = self.horizon();
+        let Scratch { reader, survivors, builder } = &mut *self.scratch;
+        let Reader { decompressor, inflated } = reader;
+        let records = decompressor.inflate_legacy(entry, LEGACY_INFLATE_BYTES, inflated)?;
+        let mut is_first = true;
+        for (record, stays) in records.zip(&survivors.keep) {
+            let record = record?;
+            if !stays {
+                continue;
+            }
+            if std::mem::take(&mut is_first) {
+                let codec = entry.codec().unwrap_or(Codec::None);
+                let mut settings = BatchSettings::new(record.offset()).codec(codec);
+                if entry.timestamp_type() == Some(TimestampType::LogAppendTime) {
+                    settings = settings.log_append_time(Timestamp::new(entry.timestamp_raw()));
+                }
+                if survivors.has_tombstone {
+                    settings = settings.delete_horizon(horizon);
+                }
+                builder.reset(settings);
+            }
+            let mut simple = SimpleRecord::new();
+            simple = record.timestamp().map_or(simple, |time| simple.timestamp(time));
+            simple = record.key().map_or(simple, |key| simple.key(key));
+            simple = record.value().map_or(simple, |value| simple.value(value));
+            builder.append_with_offset(record.offset(), &simple)?;
+        }
+        Self::push_built(builder, &mut self.counts, output)
+    }
+
+    /// When what is alone as of now may go.
+    const fn horizon(&self) -> Timestamp {
+        let options = self.rules.options;
+        Timestamp::new(options.now.get().saturating_add(options.delete_retention_ms))
+    }
+
+    fn push_built(
+        builder: &mut BatchBuilder,
+        counts: &mut Counts,
+        output: &mut Output,
+    ) -> Result<(), Trouble> {
+        let built = builder.finish()?;
+        counts.bytes_written += built.len() as u64;
+        output.push(built).map_err(Trouble::Write)
+    }
+
+    fn push(&mut self, batch: &[u8], output: &mut Output) -> Result<(), Trouble> {
+        self.counts.bytes_written += batch.len() as u64;
+        output.push(batch).map_err(Trouble::Write)
+    }
+}
+
+impl From<Corruption> for Trouble {
+    fn from(source: Corruption) -> Self {
+        Self::Corrupt(source)
+    }
+}
+
+impl From<BuildError> for Trouble {
+    fn from(source: BuildError) -> Self {
+        Self::Build(source)
+    }
+}

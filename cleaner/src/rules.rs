@@ -1,0 +1,132 @@
+//! Which batches and records stay.
+
+use alluvium_record_format::{Batch, BatchHeader, Corruption, LegacyEntry, Offset};
+
+use crate::keys::{Key, Reader};
+use crate::offset_map::OffsetMap;
+use crate::options::CleanOptions;
+
+/// What happens to a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Goes without a look at its records.
+    Delete,
+    /// Goes if no record stays.
+    DeleteEmpty,
+    /// Stays, if need be without a record.
+    RetainEmpty,
+}
+
+/// The records of a batch that stay.
+#[derive(Debug, Default)]
+pub(crate) struct Survivors {
+    /// Of each record, in order.
+    pub(crate) keep: Vec<bool>,
+    pub(crate) count: u64,
+    pub(crate) has_tombstone: bool,
+}
+
+impl Survivors {
+    pub(crate) fn all_stay(&self) -> bool {
+        self.count == self.keep.len() as u64
+    }
+}
+
+/// The rules of one cleaning.
+///
+/// Source: `Cleaner.cleanInto` and `Cleaner.shouldRetainRecord` in Kafka;
+/// `docs/format/compaction.md#rules`.
+#[derive(Debug)]
+pub(crate) struct Rules<'a> {
+    pub(crate) map: &'a OffsetMap,
+    pub(crate) latest: Offset,
+    pub(crate) options: &'a CleanOptions,
+}
+
+impl Rules<'_> {
+    /// Whether the records of a batch go that nothing needs any more.
+    pub(crate) fn drops_records(&self, header: &BatchHeader, is_idle: bool) -> bool {
+        let is_due = || header.delete_horizon().is_some_and(|horizon| horizon <= self.options.now);
+        is_idle && (!header.attributes().is_control() || is_due())
+    }
+
+    pub(crate) fn fate(&self, header: &BatchHeader, drops_records: bool) -> Fate {
+        let is_control = header.attributes().is_control();
+        let is_last = header.producer_id().is_some_and(|id| {
+            let (epoch, last) = (header.producer_epoch(), header.last_offset());
+            self.options.producers.is_last(id, epoch, last, is_control)
+        });
+        if is_last || self.is_at_high_watermark(header.last_offset()) {
+            Fate::RetainEmpty
+        } else if drops_records {
+            Fate::Delete
+        } else {
+            Fate::DeleteEmpty
+        }
+    }
+
+    /// Whether the log seems to end with a batch that ends here.
+    pub(crate) fn is_at_high_watermark(&self, last_offset: Offset) -> bool {
+        last_offset.checked_add(1).is_some_and(|next| Some(next) == self.options.high_watermark)
+    }
+
+    /// Picks the records of a batch that stay.
+    pub(crate) fn pick(
+        &self,
+        reader: &mut Reader,
+        batch: &Batch<'_>,
+        drops_records: bool,
+        survivors: &mut Survivors,
+    ) -> Result<(), Corruption> {
+        let header = batch.header();
+        let is_control = header.attributes().is_control();
+        let tombstones_stay =
+            header.delete_horizon().is_none_or(|horizon| self.options.now < horizon);
+        survivors.begin();
+        reader.keys(batch, self.options.max_record_bytes, |key| {
+            let stays = !drops_records && (is_control || self.stays(key, tombstones_stay));
+            survivors.push(key, stays);
+            true
+        })
+    }
+
+    /// As [`pick`](Self::pick), for an entry of magic 0 or 1.
+    pub(crate) fn pick_legacy(
+        &self,
+        reader: &mut Reader,
+        entry: &LegacyEntry<'_>,
+        tombstones_stay: bool,
+        survivors: &mut Survivors,
+    ) -> Result<(), Corruption> {
+        survivors.begin();
+        reader.legacy_keys(entry, |key| {
+            survivors.push(key, self.stays(key, tombstones_stay));
+            true
+        })
+    }
+
+    #[inline]
+    fn stays(&self, key: Key<'_>, tombstones_stay: bool) -> bool {
+        if key.offset > self.latest {
+            return true;
+        }
+        let Some(bytes) = key.bytes else { return false };
+        let is_last = self.map.last_offset(bytes).is_none_or(|last| key.offset >= last);
+        is_last && (!key.is_tombstone || tombstones_stay)
+    }
+}
+
+impl Survivors {
+    fn begin(&mut self) {
+        self.keep.clear();
+        self.count = 0;
+        self.has_tombstone = false;
+    }
+
+    #[inline]
+    fn push(&mut self, key: Key<'_>, stays: bool) {
+        self.keep.push(stays);
+        self.count += u64::from(stays);
+        self.has_tombstone |= stays && key.is_tombstone;
+    }
+}
