@@ -9,6 +9,8 @@ use crate::console::Console;
 use crate::dump::DumpArgs;
 use crate::error::CliError;
 use crate::lookup::LookupArgs;
+use crate::shell::{self, CompletionsArgs, ManArgs};
+use crate::stat::StatArgs;
 use crate::verify::VerifyArgs;
 
 /// Look into and check the disks of Apache Kafka. Nothing is ever changed.
@@ -35,7 +37,10 @@ Exit codes:
 enum Command {
     Dump(DumpArgs),
     Lookup(LookupArgs),
+    Stat(StatArgs),
     Verify(VerifyArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 /// Runs the command line `args`, the program's name first. Returns the exit code of the process:
@@ -73,7 +78,13 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<(), CliError> {
     match command {
         Command::Dump(args) => crate::dump::run(args, console),
         Command::Lookup(args) => crate::lookup::run(args, console),
+        Command::Stat(args) => crate::stat::run(args, console),
         Command::Verify(args) => crate::verify::run(args, console),
+        Command::Completions(args) => {
+            shell::completions(args, console);
+            Ok(())
+        }
+        Command::Man(args) => shell::man(args, console),
     }
 }
 

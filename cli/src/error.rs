@@ -19,6 +19,9 @@ pub(crate) enum CliError {
     /// A path that is nothing that Kafka writes.
     #[error("{} is no file, partition or log directory of Kafka", path.display())]
     NotKafka { path: PathBuf },
+    /// A name that is no command's.
+    #[error("there is no command {name}")]
+    NoSuchCommand { name: String },
     /// An option of another form of output.
     #[error("{option} does not go with this --format; see alluvium help dump")]
     Misplaced { option: &'static str },

@@ -64,6 +64,23 @@ impl Inflater {
         }
     }
 
+    /// Bytes of the payload of a batch once inflated, counted piece by piece.
+    pub(crate) fn inflated_bytes(&mut self, batch: &Batch<'_>) -> Result<u64, CorruptKind> {
+        let codec = batch.header().attributes().codec().unwrap_or_default();
+        if codec == Codec::None || batch.header().record_count() == 0 {
+            return Ok(batch.payload().len() as u64);
+        }
+        let mut decoder = self.decompressor.decoder(codec, batch.payload())?;
+        let mut bytes = 0;
+        loop {
+            self.buffer.clear();
+            match decoder.pull(&mut self.buffer)? {
+                0 => return Ok(bytes),
+                count => bytes += count as u64,
+            }
+        }
+    }
+
     /// The largest timestamp of the records of an entry, -1 without any. `None` where they
     /// cannot be read.
     pub(crate) fn max_timestamp(&mut self, entry: &Entry<'_>) -> Option<i64> {

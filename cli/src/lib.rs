@@ -15,6 +15,8 @@ mod preview;
 mod progress;
 mod readable;
 mod resync;
+mod shell;
+mod stat;
 mod text;
 mod verify;
 mod walk;

@@ -18,6 +18,8 @@ pub(crate) struct LogEnd {
     pub(crate) end: Offset,
     /// The first offset of the earliest open transaction, else `end`.
     pub(crate) last_stable: Offset,
+    /// Producers with an open transaction, and where it began.
+    pub(crate) open: BTreeMap<ProducerId, Offset>,
 }
 
 /// Finds the ends: from the newest snapshot that can be read, then the heads of all batches
@@ -45,7 +47,7 @@ pub(crate) fn of(partition: &Partition, log_start: Offset) -> Result<LogEnd, Cli
     }
     let first_open = open.values().min().copied();
     let last_stable = first_open.map_or(end, |first| first.clamp(log_start.min(end), end));
-    Ok(LogEnd { end, last_stable })
+    Ok(LogEnd { end, last_stable, open })
 }
 
 /// The open transactions of the newest snapshot up to the end of the log.

@@ -1,7 +1,7 @@
 //! Lists a partition directory: its segments, snapshots, and what else lies there.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -154,4 +154,47 @@ impl Partition {
         }
         Ok(())
     }
+}
+
+/// What a directory is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DirKind {
+    Partition,
+    LogDir,
+    Neither,
+}
+
+/// What `path` is, by what lies in it.
+pub(crate) fn kind_of(path: &Path) -> Result<DirKind, CliError> {
+    let names = list(path)?;
+    let names: Vec<&str> = names.iter().filter_map(|name| name.to_str()).collect();
+    let is_partition = |name: &&str| {
+        SegmentFileName::parse(name).is_some()
+            || matches!(*name, "partition.metadata" | "leader-epoch-checkpoint")
+    };
+    if names.iter().any(is_partition) {
+        return Ok(DirKind::Partition);
+    }
+    let is_log_dir = |name: &&str| {
+        is_small_file(name) || (PartitionDirName::parse(name).is_some() && path.join(name).is_dir())
+    };
+    if names.iter().any(is_log_dir) {
+        return Ok(DirKind::LogDir);
+    }
+    let absolute = fs::canonicalize(path).map_err(CliError::io("open", path))?;
+    let name = absolute.file_name().and_then(OsStr::to_str).unwrap_or_default();
+    let is_empty_partition = PartitionDirName::parse(name).is_some();
+    Ok(if is_empty_partition { DirKind::Partition } else { DirKind::Neither })
+}
+
+/// Whether a file is one of the small ones that stand beside partitions or segments.
+pub(crate) fn is_small_file(name: &str) -> bool {
+    CheckpointKind::ALL.iter().any(|kind| kind.file_name() == name)
+        || matches!(name, "meta.properties" | "partition.metadata" | "leader-epoch-checkpoint")
+}
+
+/// The names in a directory.
+pub(crate) fn list(path: &Path) -> Result<Vec<OsString>, CliError> {
+    let entries = fs::read_dir(path).map_err(CliError::io("list", path))?;
+    entries.map(|entry| Ok(entry.map_err(CliError::io("list", path))?.file_name())).collect()
 }

@@ -88,7 +88,7 @@ fn partition(dir: &Path, options: &Options, console: &mut Console) -> Result<(),
     let values = options.values.unwrap_or_default();
     let partition = Partition::read(dir)?;
     let begin = partition.log_start(console)?;
-    let LogEnd { end, last_stable } = log_end::of(&partition, begin)?;
+    let LogEnd { end, last_stable, .. } = log_end::of(&partition, begin)?;
     let end = match isolation {
         Isolation::ReadUncommitted => end,
         Isolation::ReadCommitted => last_stable,

@@ -6,6 +6,9 @@ use super::finding::{Findings, Kind};
 use crate::error::CliError;
 use crate::log_file::{LogFile, Window};
 
+/// Entries that are searched for zeros in one go.
+const BLOCK_ENTRIES: usize = 4096;
+
 /// An entry and its first byte in the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot<T> {
@@ -45,6 +48,22 @@ impl<'f> Entries<'f> {
         let entry = parse(bytes);
         self.window.advance(len as u64);
         Ok(entry.map(|entry| Slot { at, entry }))
+    }
+
+    /// Steps over entries that are all zeros; returns how many.
+    pub(super) fn skip_zeros(&mut self) -> Result<u64, CliError> {
+        let len = self.entry_len;
+        let mut skipped = 0;
+        loop {
+            let bytes = self.window.peek(len * BLOCK_ENTRIES)?;
+            let whole = bytes.len() / len;
+            let zeros = bytes.iter().position(|byte| *byte != 0).unwrap_or(bytes.len()) / len;
+            self.window.advance((zeros * len) as u64);
+            skipped += zeros as u64;
+            if zeros < whole || whole == 0 {
+                return Ok(skipped);
+            }
+        }
     }
 
     /// Names the bytes behind the last whole entry.

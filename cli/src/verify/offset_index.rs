@@ -135,7 +135,7 @@ impl<'f> OffsetIndexCheck<'f> {
             if self.next.is_none_or(|slot| slot.entry != padding) {
                 return Ok(());
             }
-            self.padding += 1;
+            self.padding += 1 + self.entries.skip_zeros()?;
         }
     }
 }

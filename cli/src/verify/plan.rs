@@ -6,13 +6,13 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use alluvium_record_format::Offset;
-use alluvium_recovery::{CheckpointKind, EpochEntry, read_epochs};
+use alluvium_recovery::{EpochEntry, read_epochs};
 use alluvium_segment::{FileKind, Io, PartitionDirName, PartitionDirState, SegmentFileName};
 
 use super::finding::{Findings, Kind};
 use super::segment::SegmentJob;
 use crate::error::CliError;
-use crate::partition::{FileInfo, Partition};
+use crate::partition::{DirKind, FileInfo, Partition, is_small_file, kind_of, list};
 
 /// What is to be done, in the order of the report.
 #[derive(Debug, Default)]
@@ -177,44 +177,4 @@ fn epochs(path: &Path, findings: &mut Findings) -> Result<Vec<EpochEntry>, CliEr
             None => Err(CliError::File { source: error }),
         },
     }
-}
-
-/// What a directory is.
-enum DirKind {
-    Partition,
-    LogDir,
-    Neither,
-}
-
-fn kind_of(path: &Path) -> Result<DirKind, CliError> {
-    let names = list(path)?;
-    let names: Vec<&str> = names.iter().filter_map(|name| name.to_str()).collect();
-    let is_partition = |name: &&str| {
-        SegmentFileName::parse(name).is_some()
-            || matches!(*name, "partition.metadata" | "leader-epoch-checkpoint")
-    };
-    if names.iter().any(is_partition) {
-        return Ok(DirKind::Partition);
-    }
-    let is_log_dir = |name: &&str| {
-        is_small_file(name) || (PartitionDirName::parse(name).is_some() && path.join(name).is_dir())
-    };
-    if names.iter().any(is_log_dir) {
-        return Ok(DirKind::LogDir);
-    }
-    let absolute = fs::canonicalize(path).map_err(CliError::io("open", path))?;
-    let name = absolute.file_name().and_then(OsStr::to_str).unwrap_or_default();
-    let is_empty_partition = PartitionDirName::parse(name).is_some();
-    Ok(if is_empty_partition { DirKind::Partition } else { DirKind::Neither })
-}
-
-/// Whether a file is one of the small ones that stand beside partitions or segments.
-fn is_small_file(name: &str) -> bool {
-    CheckpointKind::ALL.iter().any(|kind| kind.file_name() == name)
-        || matches!(name, "meta.properties" | "partition.metadata" | "leader-epoch-checkpoint")
-}
-
-fn list(path: &Path) -> Result<Vec<std::ffi::OsString>, CliError> {
-    let entries = fs::read_dir(path).map_err(CliError::io("list", path))?;
-    entries.map(|entry| Ok(entry.map_err(CliError::io("list", path))?.file_name())).collect()
 }

@@ -150,7 +150,7 @@ impl<'f> TimeIndexCheck<'f> {
             if self.next.is_none_or(|slot| slot.entry != padding) {
                 return Ok(());
             }
-            self.padding += 1;
+            self.padding += 1 + self.entries.skip_zeros()?;
         }
     }
 }

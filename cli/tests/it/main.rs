@@ -6,6 +6,8 @@ mod dump_kafka;
 mod dump_kafka_damaged;
 mod dump_table;
 mod lookup;
+mod memory;
 mod process;
+mod stat;
 mod verify;
 mod verify_flips;

@@ -55,6 +55,20 @@ fn help_and_version_exit_with_0_on_standard_output() {
 }
 
 #[test]
+fn completions_and_man_pages_name_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let run = run(Path::new("/"), &["completions", shell]);
+        assert_eq!(run.code, Some(0));
+        assert!(run.text().contains("verify") && run.text().contains("lookup"), "{shell}");
+    }
+    let page = run(Path::new("/"), &["man"]);
+    assert!(page.text().contains(".TH alluvium 1"), "{}", page.text());
+    let page = run(Path::new("/"), &["man", "verify"]);
+    assert!(page.text().contains("torn\\-tail"), "{}", page.text());
+    assert_eq!(run(Path::new("/"), &["man", "frobnicate"]).code, Some(2));
+}
+
+#[test]
 fn a_closed_pipe_ends_the_command_quietly() {
     let dir = crate::disk::clean();
     let log = "transactions-0/00000000000000000004.log";

@@ -1,0 +1,83 @@
+//! `stat`: numbers of partitions.
+
+use serde_json::Value;
+
+use crate::disk::{clean, copy, scratch, three_batches};
+use crate::process::run;
+
+fn objects(dir: &std::path::Path, args: &[&str]) -> Vec<Value> {
+    let run = run(dir, &[&["stat", "--json"][..], args].concat());
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_partition_is_counted() {
+    let dir = scratch(&[("t-0/00000000000000000000.log", &three_batches())]);
+    let stat = objects(dir.path(), &["t-0"]).remove(0);
+    for (field, value) in [
+        ("segments", 1),
+        ("bytes", 354),
+        ("batches", 3),
+        ("records", 9),
+        ("log_start_offset", 0),
+        ("log_end_offset", 9),
+        ("earliest", 1000),
+        ("latest", 1008),
+        ("producers", 0),
+        ("damage", 0),
+    ] {
+        assert_eq!(stat[field], value, "{field}");
+    }
+    assert_eq!(stat["codecs"]["none"]["payload_bytes"], 354 - 3 * 61);
+}
+
+#[test]
+fn all_partitions_add_up() {
+    let mut stats = objects(&clean(), &["."]);
+    let total = stats.pop().unwrap()["total"].clone();
+    assert_eq!(total["partitions"], 5);
+    for field in ["segments", "bytes", "batches", "records", "other_bytes", "index_entries"] {
+        let sum: u64 = stats.iter().map(|stat| stat[field].as_u64().unwrap()).sum();
+        assert_eq!(total[field], sum, "{field}");
+    }
+    let trimmed = stats.iter().find(|stat| stat["partition"] == "./trimmed-0").unwrap();
+    assert_eq!(trimmed["log_start_offset"], 37);
+}
+
+#[test]
+fn the_ratio_is_that_of_inflated_and_stored_bytes() {
+    let zstd = objects(&clean(), &["codec-zstd-0"])[0]["codecs"]["zstd"].clone();
+    let (stored, inflated) = (&zstd["payload_bytes"], &zstd["inflated_bytes"]);
+    let ratio = inflated.as_f64().unwrap() / stored.as_f64().unwrap();
+    assert!(ratio > 1.5, "{zstd}");
+    assert!((zstd["ratio"].as_f64().unwrap() - ratio).abs() < 1e-9);
+    let quick = objects(&clean(), &["--quick", "codec-zstd-0"])[0]["codecs"]["zstd"].clone();
+    assert_eq!((&quick["ratio"], &quick["payload_bytes"]), (&Value::Null, stored));
+}
+
+#[test]
+fn an_open_transaction_is_shown() {
+    let dir = copy("disk/clean/transactions-0");
+    // The last segment goes, and with it the snapshot that knows of the end of all transactions.
+    for file in ["00000000000000000083.log", "00000000000000000091.snapshot"] {
+        std::fs::remove_file(dir.path().join(file)).unwrap();
+    }
+    let log = dir.path().join("00000000000000000004.log");
+    let bytes = std::fs::read(&log).unwrap();
+    std::fs::write(&log, &bytes[..bytes.len() - 78]).unwrap();
+    let stat = objects(dir.path(), &["."]).remove(0);
+    let open = stat["open_transactions"].as_array().unwrap();
+    // One began in the batch before the marker that was cut off, one was never ended.
+    assert_eq!(open.iter().map(|txn| &txn["since"]).collect::<Vec<_>>(), [78, 79], "{stat}");
+}
+
+#[test]
+fn damage_is_counted_and_the_rest_measured() {
+    let log = three_batches();
+    let dir = scratch(&[("t-0/00000000000000000000.log", &log[..300])]);
+    let run = run(dir.path(), &["stat", "t-0"]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.text().contains("  records     6 in 2 batches\n"), "{}", run.text());
+    assert!(run.text().contains("  damage      1 places"), "{}", run.text());
+}
