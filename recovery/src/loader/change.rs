@@ -41,6 +41,8 @@ pub enum Change {
         /// The base offsets of what it becomes.
         into: Vec<Offset>,
     },
+    /// The leader epochs are emptied, durably.
+    ClearEpochs,
     /// The changes of names so far are made durable.
     SyncNames,
 }
@@ -58,6 +60,7 @@ impl fmt::Display for Change {
             Self::Split { base, into } => {
                 write!(f, "split segment {base} into {} segments", into.len())
             }
+            Self::ClearEpochs => f.write_str("empty the leader epochs"),
             Self::SyncNames => f.write_str("sync the directory"),
         }
     }
@@ -73,7 +76,7 @@ pub enum Reason {
     Swap,
     /// An index without its log file.
     Orphan,
-    /// The segment's `.index` is missing.
+    /// An index of the segment is missing.
     IndexMissing,
     /// An index does not fit the log, is padded, or is cut inside an entry.
     IndexDamaged,
@@ -113,7 +116,7 @@ impl fmt::Display for Reason {
             Self::LeftOver => f.write_str("left over from an interrupted operation"),
             Self::Swap => f.write_str("an interrupted replacement of segments is finished"),
             Self::Orphan => f.write_str("there is no log file that it belongs to"),
-            Self::IndexMissing => f.write_str("the offset index is missing"),
+            Self::IndexMissing => f.write_str("an index is missing"),
             Self::IndexDamaged => f.write_str("an index does not fit the log"),
             Self::TransactionIndexDamaged => f.write_str("the transaction index is damaged"),
             Self::Unflushed => f.write_str("the segment was not synced before the stop"),

@@ -129,9 +129,14 @@ impl Directory {
         self.files.keys().copied().collect()
     }
 
-    /// Whether there is such a file in use.
+    /// Whether there is such a file.
+    pub(super) fn is_there(&self, name: SegmentFileName) -> bool {
+        self.files.contains_key(&name)
+    }
+
+    /// Whether a segment has such a file in use.
     pub(super) fn has(&self, offset: Offset, kind: FileKind) -> bool {
-        self.files.contains_key(&SegmentFileName::new(offset, kind))
+        self.is_there(SegmentFileName::new(offset, kind))
     }
 
     /// The base offsets of all segments in use, rising.
@@ -202,26 +207,31 @@ impl Directory {
 
     /// Makes a change, or only notes it.
     pub(super) fn change(&mut self, change: Change, reason: Reason) -> Result<(), FileError> {
-        self.make(PlannedStep { step: Step::new(change, reason), content: Arc::default() })
+        let step = Step::new(change, reason);
+        self.make(PlannedStep { step, content: Arc::default(), sync: false })
     }
 
-    /// Gives a file this content.
+    /// Gives a file this content. `sync` makes its bytes durable: where no later start would look
+    /// at the file again.
     pub(super) fn write(
         &mut self,
         file: SegmentFileName,
         content: Vec<u8>,
         reason: Reason,
+        sync: bool,
     ) -> Result<(), FileError> {
         let bytes = u64::try_from(content.len()).unwrap_or(u64::MAX);
         let step = Step::new(Change::Write { file, bytes }, reason);
-        self.make(PlannedStep { step, content: content.into() })
+        self.make(PlannedStep { step, content: content.into(), sync })
     }
 
     /// Notes that a segment was, or will be, split: its parts begin at these offsets and bytes.
+    ///
+    /// Their indexes are not in view, so that a load and its plan make them alike.
     pub(super) fn split(&mut self, base: Offset, parts: &[(Offset, u32, u32)], reason: Reason) {
         let into = parts.iter().map(|(base, ..)| *base).collect();
         let step = Step::new(Change::Split { base, into }, reason);
-        self.steps.push(PlannedStep { step, content: Arc::default() });
+        self.steps.push(PlannedStep { step, content: Arc::default(), sync: false });
         let log = SegmentFileName::new(base, FileKind::Log);
         let source = self.files.get(&log).map_or((log, 0), |state| (state.on_disk, state.start));
         for kind in FileKind::SEGMENT {
@@ -236,12 +246,6 @@ impl Directory {
                 state.len = Some(len.into());
             }
             self.insert(name(FileKind::Log), state);
-            for kind in [FileKind::OffsetIndex, FileKind::TimeIndex] {
-                let mut index = FileState::new(name(kind));
-                // Written by the split; what a plan cannot read, it builds again.
-                index.content = self.is_plan.then(Arc::default);
-                self.insert(name(kind), index);
-            }
         }
     }
 
@@ -276,7 +280,7 @@ impl Directory {
                 }
                 self.insert(*file, state);
             }
-            Change::Split { .. } | Change::SyncNames => {}
+            Change::Split { .. } | Change::ClearEpochs | Change::SyncNames => {}
         }
     }
 

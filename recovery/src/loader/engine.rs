@@ -72,6 +72,7 @@ impl<'p> Loader<'p> {
         self.report.warnings.extend(foreign.into_iter().map(Warning::ForeignName));
         self.directory.clear_leftovers().map_err(|e| self.failed(e))?;
         self.directory.remove_orphans().map_err(|e| self.failed(e))?;
+        self.directory.make_time_indexes().map_err(|e| self.failed(e))?;
         let epochs_are_damaged = self.read_epochs()?;
         while let Some((base, offset, damage)) = self.recover_pass()? {
             // Split, then look at everything again.
@@ -123,7 +124,9 @@ impl<'p> Loader<'p> {
         let unflushed = if self.config.clean_shutdown {
             &[]
         } else {
-            bases_between(&bases, self.config.recovery_point, Offset::MAX)
+            // Nobody reads below the log start: damage there must not cost what lies above.
+            let from = self.config.recovery_point.max(self.log_start_offset);
+            bases_between(&bases, from, Offset::MAX)
         };
         let first_unflushed = unflushed.first().copied();
         let mut needs = Vec::new();
@@ -271,6 +274,10 @@ impl<'p> Loader<'p> {
         );
         let before_all = Offset::new(-1);
         self.remove_behind(before_all, Reason::LogStartBeyondEnd)?;
+        self.directory
+            .change(Change::ClearEpochs, Reason::LogStartBeyondEnd)
+            .map_err(|e| self.failed(e))?;
+        self.epochs = LeaderEpochCache::default();
         for offset in self.directory.offsets().clone() {
             SnapshotStore::remove(&mut self.directory, offset, "the log starts beyond its end")
                 .map_err(|e| self.failed(e))?;
@@ -282,8 +289,11 @@ impl<'p> Loader<'p> {
     fn finish(mut self, is_empty: bool) -> Result<Outcome, LoadError> {
         let checkpoint = self.log_start_offset;
         if is_empty {
-            let log = SegmentFileName::new(checkpoint, FileKind::Log);
-            self.directory.write(log, Vec::new(), Reason::NoSegment).map_err(|e| self.failed(e))?;
+            for kind in [FileKind::Log, FileKind::OffsetIndex, FileKind::TimeIndex] {
+                let name = SegmentFileName::new(checkpoint, kind);
+                let made = self.directory.write(name, Vec::new(), Reason::NoSegment, false);
+                made.map_err(|e| self.failed(e))?;
+            }
             self.end = Some((checkpoint, checkpoint));
             if !self.epochs.entries().is_empty() {
                 self.epochs.clear();
@@ -308,7 +318,7 @@ impl<'p> Loader<'p> {
             .map_err(|e| self.failed(e))?;
         self.log_start_offset = log_start_offset;
         self.replay(&mut producers, log_end_offset, self.config.clean_shutdown)?;
-        self.directory.remove_hidden_snapshots().map_err(|e| self.failed(e))?;
+        self.directory.settle_snapshots().map_err(|e| self.failed(e))?;
         Ok(Outcome {
             directory: self.directory,
             report: self.report,

@@ -45,6 +45,18 @@ impl Directory {
         Ok(())
     }
 
+    /// Makes an empty time index where there is none, and leaves it to the reader to search the
+    /// log: as in Kafka, a missing time index is no reason to read a whole segment.
+    pub(super) fn make_time_indexes(&mut self) -> Result<(), FileError> {
+        for base in self.bases() {
+            if !self.has(base, FileKind::TimeIndex) && self.has(base, FileKind::OffsetIndex) {
+                let name = SegmentFileName::new(base, FileKind::TimeIndex);
+                self.write(name, Vec::new(), Reason::IndexMissing, false)?;
+            }
+        }
+        Ok(())
+    }
+
     fn swap_end(&mut self, base: Offset) -> Result<Offset, FileError> {
         let log = SegmentFileName::new(base, FileKind::Log).with_suffix(Suffix::Swap);
         Ok(self.tail(log)?.next_offset)

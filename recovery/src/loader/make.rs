@@ -7,8 +7,8 @@ use alluvium_segment::replace::{Replacement, split_overflowed};
 use alluvium_segment::{PartitionDir, Segment, SegmentConfig, SegmentError, Suffix};
 
 use super::{Change, Step};
-use crate::FileError;
 use crate::durable::{remove, rename, replace_unsynced, set_len, sync_directory};
+use crate::{FileError, LeaderEpochCache, encode_epochs, replace_file};
 
 /// A step, with what is needed to make it.
 #[derive(Clone, Debug)]
@@ -16,6 +16,8 @@ pub(super) struct PlannedStep {
     pub(super) step: Step,
     /// The content of a file that is written.
     pub(super) content: Arc<[u8]>,
+    /// Whether that content is made durable at once.
+    pub(super) sync: bool,
 }
 
 impl PlannedStep {
@@ -34,7 +36,13 @@ impl PlannedStep {
                 rename(io, &path(*file), &path(file.with_suffix(Suffix::Deleted)))
             }
             Change::Cut { file, to_bytes, .. } => set_len(io, &path(*file), *to_bytes),
-            Change::Write { file, .. } => replace_unsynced(io, &path(*file), &self.content, false),
+            Change::Write { file, .. } => {
+                replace_unsynced(io, &path(*file), &self.content, self.sync)
+            }
+            Change::ClearEpochs => {
+                let path = dir.path().join(LeaderEpochCache::FILE_NAME);
+                replace_file(io, &path, encode_epochs(&[]).as_bytes())
+            }
             Change::SyncNames => sync_directory(io, &dir.path()),
             Change::Split { .. } => Ok(()),
         }

@@ -6,6 +6,7 @@ use alluvium_record_format::{CorruptKind, Corruption, Offset};
 use alluvium_segment::{FileKind, SegmentFileName};
 use alluvium_sparse_index::{AbortedTxn, BuiltIndexes, IndexBuilder, Refusal};
 
+use super::snapshots::Scratch;
 use super::{Change, LoadError, Loader, Progress, Reason, RecoveredSegment, Warning};
 use crate::replay::{Replay, rebuild, take_replayed};
 use crate::scan::{ScanEnd, scan};
@@ -53,7 +54,11 @@ impl Loader<'_> {
     pub(super) fn recover(&mut self, recovery: Recovery) -> Result<Recovered, LoadError> {
         let log = SegmentFileName::new(recovery.base, FileKind::Log);
         let mut state = ProducerState::new(self.config.producers);
-        self.replay(&mut state, recovery.base, false)?;
+        if self.is_trusted(recovery) {
+            self.replay_aside(&mut state, recovery.base)?;
+        } else {
+            self.replay(&mut state, recovery.base, false)?;
+        }
         let file = self.directory.open_log(log).map_err(|e| self.failed(e))?;
         let mut walk = SegmentWalk::new(self, recovery, &mut state, file.len());
         let end = scan(&file, recovery.base, walk.config.scan, &mut |batch, damage| {
@@ -95,7 +100,8 @@ impl Loader<'_> {
         if is_cut {
             self.cut(base, file_bytes, found).map_err(|e| self.failed(e))?;
         }
-        if !matches!(found.stop, Some(Stop::OutOfOrder { .. })) {
+        let is_emptied = matches!(found.stop, Some(Stop::OutOfOrder { .. }));
+        if !self.is_trusted(recovery) && !is_emptied {
             state.take_snapshot(&mut self.directory, true).map_err(|e| self.failed(e))?;
         }
         self.note_end(base, found.next_offset);
@@ -111,11 +117,18 @@ impl Loader<'_> {
         Ok(if is_cut { Recovered::Cut } else { Recovered::Whole })
     }
 
+    /// Whether the segment was synced once. Then the epochs of its batches are known, and the
+    /// snapshots behind it are as good as before; a cut is seen to at the end of the load.
+    fn is_trusted(&self, recovery: Recovery) -> bool {
+        self.config.clean_shutdown || recovery.damage == Damage::Keep
+    }
+
     fn write_indexes(&mut self, recovery: Recovery, found: &Found) -> Result<(), FileError> {
+        // The offset index last: it is the one that a later start misses.
         let files = [
-            (FileKind::OffsetIndex, &found.indexes.offset_index),
             (FileKind::TimeIndex, &found.indexes.time_index),
             (FileKind::TransactionIndex, &found.aborted),
+            (FileKind::OffsetIndex, &found.indexes.offset_index),
         ];
         for (kind, bytes) in files {
             let name = SegmentFileName::new(recovery.base, kind);
@@ -127,7 +140,8 @@ impl Loader<'_> {
                 && self.directory.len(name)? == len
                 && self.directory.read(name, len)? == *bytes;
             if is_needed && !is_same {
-                self.directory.write(name, bytes.clone(), recovery.reason)?;
+                let sync = self.is_trusted(recovery);
+                self.directory.write(name, bytes.clone(), recovery.reason, sync)?;
             }
         }
         Ok(())
@@ -162,6 +176,17 @@ impl Loader<'_> {
         };
         rebuild(state, &mut self.directory, &bases, &replay, &mut open).map_err(|e| self.failed(e))
     }
+
+    /// As [`replay`](Self::replay), leaving the snapshots as they are.
+    fn replay_aside(&mut self, state: &mut ProducerState, end: Offset) -> Result<(), LoadError> {
+        let bases = self.directory.bases();
+        let replay = Replay::new(self.log_start_offset, end, self.config.now);
+        let mut open = |scratch: &mut Scratch<'_>, base: Offset| {
+            scratch.directory.open_log(SegmentFileName::new(base, FileKind::Log)).map(Some)
+        };
+        let mut scratch = Scratch::new(&mut self.directory);
+        rebuild(state, &mut scratch, &bases, &replay, &mut open).map_err(|e| self.failed(e))
+    }
 }
 
 /// What the walk over a segment has found.
@@ -179,6 +204,8 @@ struct Found {
 struct SegmentWalk<'w, 'p> {
     config: super::LoadConfig,
     recovery: Recovery,
+    /// The segment was synced once, and with it the epochs of its batches.
+    is_trusted: bool,
     builder: IndexBuilder,
     epochs: &'w mut LeaderEpochCache,
     state: &'w mut ProducerState,
@@ -205,6 +232,7 @@ impl<'w, 'p> SegmentWalk<'w, 'p> {
         Self {
             config: loader.config,
             recovery,
+            is_trusted: loader.is_trusted(recovery),
             builder: IndexBuilder::new(recovery.base, interval),
             epochs: &mut loader.epochs,
             state,
@@ -263,7 +291,8 @@ impl<'w, 'p> SegmentWalk<'w, 'p> {
 
     /// Takes a sound batch into leader epochs, producer state and the transaction index.
     fn note(&mut self, batch: &FoundBatch) {
-        if let Some(epoch) = batch.leader_epoch()
+        if !self.is_trusted
+            && let Some(epoch) = batch.leader_epoch()
             && self.epochs.latest().is_none_or(|latest| epoch > latest.epoch)
         {
             self.epochs.assign(epoch, batch.base_offset());

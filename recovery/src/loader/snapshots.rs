@@ -1,8 +1,8 @@
 //! The producer snapshots of a log that is being loaded.
 //!
-//! Recovery drops the snapshots behind a segment before it reads the segment, and writes the one at
-//! its end again, mostly with the same bytes. So a drop only hides the file until the end of the
-//! load: a load that finds everything in order changes nothing.
+//! Recovery drops the snapshots behind a segment before it reads the segment, writes one at its end,
+//! and drops that again where no segment begins. All of this happens in memory; what is left at the
+//! end of the load is brought to the disk. A load that finds everything in order changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,21 +14,77 @@ use crate::producers::snapshot_name;
 use crate::snapshot::{MAX_SNAPSHOT_BYTES, decode};
 use crate::{FileError, ProducerEntry, SnapshotStore};
 
-/// The snapshots in view, and those that are to go.
+/// The snapshots of a directory, to be read alone: what is written or removed is forgotten with it.
+///
+/// A segment that counts as synced is only read for its indexes. The snapshots behind it stay as
+/// they are: they may know producers whose batches the cleaner has removed.
+pub(super) struct Scratch<'d> {
+    pub(super) directory: &'d mut Directory,
+    in_view: BTreeSet<Offset>,
+}
+
+impl<'d> Scratch<'d> {
+    pub(super) fn new(directory: &'d mut Directory) -> Self {
+        let in_view = directory.snapshots.in_view.clone();
+        Self { directory, in_view }
+    }
+}
+
+impl SnapshotStore for Scratch<'_> {
+    fn offsets(&self) -> &BTreeSet<Offset> {
+        &self.in_view
+    }
+
+    fn read(&self, offset: Offset) -> Result<Vec<ProducerEntry>, FileError> {
+        SnapshotStore::read(self.directory, offset)
+    }
+
+    fn write(&mut self, _: Offset, _: &[u8], _: bool) -> Result<(), FileError> {
+        Ok(())
+    }
+
+    fn remove(&mut self, offset: Offset, _: &'static str) -> Result<(), FileError> {
+        self.in_view.remove(&offset);
+        Ok(())
+    }
+}
+
+/// The snapshots as they should be.
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
     pub(super) in_view: BTreeSet<Offset>,
-    hidden: BTreeMap<Offset, &'static str>,
+    /// New or changed ones in view.
+    written: BTreeMap<Offset, Vec<u8>>,
+    /// Files that are not in view any more.
+    dropped: BTreeMap<Offset, &'static str>,
 }
 
 impl Directory {
-    /// Removes the snapshots that have been dropped for good.
-    pub(super) fn remove_hidden_snapshots(&mut self) -> Result<(), FileError> {
-        for (offset, why) in std::mem::take(&mut self.snapshots.hidden) {
+    /// Brings the snapshots on disk to what they should be.
+    pub(super) fn settle_snapshots(&mut self) -> Result<(), FileError> {
+        for (offset, bytes) in std::mem::take(&mut self.snapshots.written) {
+            let name = snapshot_name(offset);
+            if !self.has_same_producers(offset, &bytes)? {
+                self.write(name, bytes, Reason::ProducerState, false)?;
+            }
+        }
+        for (offset, why) in std::mem::take(&mut self.snapshots.dropped) {
             self.change(Change::Remove(snapshot_name(offset)), Reason::Snapshot(why))?;
             tracing::info!(offset = offset.get(), why, "Deleted producer state snapshot");
         }
         Ok(())
+    }
+
+    /// Whether the file of a snapshot holds these producers: their order means nothing.
+    fn has_same_producers(&self, offset: Offset, bytes: &[u8]) -> Result<bool, FileError> {
+        let there = self.read(snapshot_name(offset), MAX_SNAPSHOT_BYTES)?;
+        let sorted = |bytes: &[u8]| {
+            let mut entries = decode(bytes).ok()?;
+            entries.sort_by_key(|entry| entry.producer_id);
+            Some(entries)
+        };
+        let is_same_len = there.len() == bytes.len();
+        Ok(is_same_len && sorted(&there).is_some_and(|there| Some(there) == sorted(bytes)))
     }
 }
 
@@ -39,33 +95,26 @@ impl SnapshotStore for Directory {
 
     fn read(&self, offset: Offset) -> Result<Vec<ProducerEntry>, FileError> {
         let name = snapshot_name(offset);
-        let bytes = Self::read(self, name, MAX_SNAPSHOT_BYTES)?;
-        decode(&bytes).map_err(|e| FileError::corrupt(&self.dir().file_path(name), e))
+        let corrupt = |e| FileError::corrupt(&self.dir().file_path(name), e);
+        if let Some(bytes) = self.snapshots.written.get(&offset) {
+            return decode(bytes).map_err(corrupt);
+        }
+        decode(&Self::read(self, name, MAX_SNAPSHOT_BYTES)?).map_err(corrupt)
     }
 
     fn write(&mut self, offset: Offset, bytes: &[u8], _sync: bool) -> Result<(), FileError> {
-        let name = snapshot_name(offset);
-        let was_hidden = self.snapshots.hidden.remove(&offset).is_some();
-        if was_hidden && is_same(&Self::read(self, name, MAX_SNAPSHOT_BYTES)?, bytes) {
-            self.snapshots.in_view.insert(offset);
-            return Ok(());
-        }
-        Self::write(self, name, bytes.to_vec(), Reason::ProducerState)
+        self.snapshots.dropped.remove(&offset);
+        self.snapshots.written.insert(offset, bytes.to_vec());
+        self.snapshots.in_view.insert(offset);
+        Ok(())
     }
 
     fn remove(&mut self, offset: Offset, why: &'static str) -> Result<(), FileError> {
         self.snapshots.in_view.remove(&offset);
-        self.snapshots.hidden.insert(offset, why);
+        self.snapshots.written.remove(&offset);
+        if self.is_there(snapshot_name(offset)) {
+            self.snapshots.dropped.insert(offset, why);
+        }
         Ok(())
     }
-}
-
-/// Whether two snapshots hold the same producers: their order means nothing.
-fn is_same(there: &[u8], new: &[u8]) -> bool {
-    let sorted = |bytes: &[u8]| {
-        let mut entries = decode(bytes).ok()?;
-        entries.sort_by_key(|entry| entry.producer_id);
-        Some(entries)
-    };
-    there.len() == new.len() && sorted(there).is_some_and(|there| Some(there) == sorted(new))
 }

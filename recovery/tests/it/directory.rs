@@ -20,7 +20,7 @@ impl Disk {
 
     /// A directory that is used through `io`.
     pub(crate) fn with_io(io: Io) -> Self {
-        let root = TempDir::new().unwrap();
+        let root = temporary();
         let path = root.path().join("topic-0");
         std::fs::create_dir(&path).unwrap();
         let lock = DirLock::acquire(root.path()).unwrap();
@@ -55,6 +55,12 @@ impl Disk {
     pub(crate) fn names(&self) -> Vec<String> {
         self.files().into_keys().collect()
     }
+}
+
+/// A directory in memory, where there is one: thousands of syncs cost nothing there.
+fn temporary() -> TempDir {
+    let in_memory = TempDir::new_in("/dev/shm");
+    in_memory.unwrap_or_else(|_| TempDir::new().unwrap())
 }
 
 fn files(path: &Path) -> BTreeMap<String, Vec<u8>> {
