@@ -211,7 +211,8 @@ impl Shared {
         Err(LogError::Closed { path: self.dir.path() })
     }
 
-    /// Takes the directory offline where the disk has failed, and hands the error on.
+    /// Takes the directory offline where the disk has failed, or where a change stopped half way
+    /// that recovery alone can mend, and hands the error on.
     fn disk_failed(&self, error: LogError) -> LogError {
         let reason = Arc::new(error);
         self.needs_recovery.store(true, Ordering::Release);

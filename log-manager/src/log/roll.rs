@@ -72,7 +72,8 @@ impl Writer {
         let segments = shared.segments.load_full();
         let active = segments.active();
         if active.base_offset() == base && active.size_bytes() == 0 {
-            self.begin_anew(shared, config, base, effects)?;
+            let begun = self.begin_anew(shared, config, base, effects);
+            begun.map_err(|error| shared.disk_failed(error))?;
         } else if base <= active.base_offset() {
             return Err(LogError::SegmentExists { base });
         } else {

@@ -19,7 +19,8 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// `OffsetOutOfRange` below 0, `Closed`, `Offline`; what changing the files yields.
+    /// `OffsetOutOfRange` below 0, `Closed`. Where a file cannot be changed, the log stands half
+    /// cut: its directory goes `Offline`, and recovery mends it.
     pub fn truncate_to(&self, offset: Offset) -> Result<bool, LogError> {
         self.change(|writer, shared, config, effects| {
             let (min, max) = (Offset::new(0), shared.log_end());
@@ -30,12 +31,12 @@ impl Log {
                 writer.cut_epochs(shared, max, effects);
                 return Ok(false);
             }
-            if offset < shared.segments.load().first().base_offset() {
-                writer.restart_at(shared, config, offset, None, effects)?;
+            let cut = if offset < shared.segments.load().first().base_offset() {
+                writer.restart_at(shared, config, offset, None, effects)
             } else {
-                writer.cut(shared, config, offset, effects)?;
-            }
-            Ok(true)
+                writer.cut(shared, config, offset, effects)
+            };
+            cut.map(|()| true).map_err(|error| shared.disk_failed(error))
         })
     }
 
@@ -46,7 +47,7 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// `OffsetOutOfRange` below 0, `Closed`, `Offline`; what changing the files yields.
+    /// As [`truncate_to`](Self::truncate_to).
     pub fn truncate_fully_and_start_at(
         &self,
         offset: Offset,
@@ -57,7 +58,8 @@ impl Log {
             if offset < min {
                 return Err(LogError::OffsetOutOfRange { offset, min, max });
             }
-            writer.restart_at(shared, config, offset, log_start_offset, effects)
+            let restarted = writer.restart_at(shared, config, offset, log_start_offset, effects);
+            restarted.map_err(|error| shared.disk_failed(error))
         })
     }
 

@@ -189,3 +189,56 @@ fn a_write_of_no_bytes_is_an_error() {
     let epoch = alluvium_record_format::LeaderEpoch::new(9);
     assert!(log.append_as_follower(&l3()[0], epoch).is_err());
 }
+
+/// Between the old segments and the new one the log has none to write to.
+#[test]
+fn a_truncation_that_stops_half_way_takes_the_directory_offline() {
+    for (operation, offset) in [("cut", 1), ("start again", 9)] {
+        let disk = Disk::new();
+        let log = disk.open_clean();
+        follow(&log, &l3()[0]);
+        disk.faults.set(|call| match call {
+            IoCall::Open { create: true, .. } | IoCall::SetLen { .. } => {
+                IoVerdict::Fail(io::Error::from(ErrorKind::StorageFull))
+            }
+            _ => IoVerdict::Proceed,
+        });
+        let offset = Offset::new(offset);
+        let failed = match operation {
+            "cut" => log.truncate_to(offset).map(drop),
+            _ => log.truncate_fully_and_start_at(offset, None),
+        };
+        assert!(matches!(failed, Err(LogError::Offline { .. })), "{operation}: {failed:?}");
+        disk.faults.clear();
+        let epoch = alluvium_record_format::LeaderEpoch::new(9);
+        let refused = log.append_as_follower(&l3()[1], epoch).unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::KafkaStorageError, "{operation}");
+        assert!(matches!(log.roll(), Err(LogError::Offline { .. })), "{operation}");
+        drop(log);
+        // Files that waited for their removal keep the directory in use.
+        disk.clock.advance_ms(1000);
+        disk.tasks.run_due();
+        let log = disk.open_unclean();
+        follow(&log, &l3()[1]);
+    }
+}
+
+/// An empty segment is replaced by one of the same name.
+#[test]
+fn a_roll_that_loses_the_empty_segment_takes_the_directory_offline() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    disk.faults.set(|call| match call {
+        IoCall::Open { create: true, .. } => {
+            IoVerdict::Fail(io::Error::from(ErrorKind::StorageFull))
+        }
+        _ => IoVerdict::Proceed,
+    });
+    assert!(matches!(log.roll(), Err(LogError::Offline { .. })));
+    disk.faults.clear();
+    let epoch = alluvium_record_format::LeaderEpoch::new(9);
+    let refused = log.append_as_follower(&l3()[0], epoch).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::KafkaStorageError);
+    drop(log);
+    follow(&disk.open_unclean(), &l3()[0]);
+}
