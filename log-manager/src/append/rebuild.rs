@@ -74,14 +74,14 @@ fn rebuild_legacy(
     let mut end = 0;
     while let Some(entry) = next_entry(sent, end)? {
         end += entry.bytes().len();
-        let position = Position::saturating_from_len(end);
+        let position = entry.position();
         let Entry::Legacy(entry) = entry else {
             let first = first_magic.unwrap_or(2);
             return Err(InvalidBatch::MixedMagic { first, found: 2 }.at(position));
         };
         let (first, found) = (*first_magic.get_or_insert(entry.magic()), entry.magic());
         if first != found {
-            return Err(InvalidBatch::MixedMagic { first, found }.at(entry.position()));
+            return Err(InvalidBatch::MixedMagic { first, found }.at(position));
         }
         for_each_message(&entry, config.max_decompressed_message_bytes(), |message| {
             take_message(&entry, message, &mut check)?;

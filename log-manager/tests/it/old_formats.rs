@@ -105,17 +105,18 @@ fn formats_do_not_mix_in_one_append() {
     let plain =
         |entry: &LegacyEntry<'_>| entry.codec() == Some(alluvium_record_format::Codec::None);
     let first = entries(MAGIC_0).find(plain).unwrap();
-    let second = entries(MAGIC_1).find(plain).unwrap();
-    let mut mixed = [first.bytes(), second.bytes()].concat();
-    let refused = Prepared::check(&mut mixed, &LogConfig::default(), append());
-    let mixes = matches!(
-        refused,
-        Err(ValidationError::Batch {
-            reason: InvalidBatch::MixedMagic { first: 0, found: 1, .. },
-            ..
-        })
-    );
-    assert!(mixes, "{refused:?}");
+    let old = entries(MAGIC_1).find(plain).unwrap().bytes().to_vec();
+    for (second, magic) in [(old, 1), (crate::batches::batch(&[(None, 0)]), 2)] {
+        let mut mixed = [first.bytes(), &second].concat();
+        let refused = Prepared::check(&mut mixed, &LogConfig::default(), append()).unwrap_err();
+        let ValidationError::Batch { position, reason, .. } = refused else {
+            panic!("magic {magic}: {refused:?}");
+        };
+        assert!(
+            matches!(reason, InvalidBatch::MixedMagic { first: 0, found, .. } if found == magic)
+        );
+        assert_eq!(position, Position::saturating_from_len(first.bytes().len()), "magic {magic}");
+    }
 }
 
 #[test]
