@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use alluvium_segment::{FilePool, Io};
+use alluvium_segment::FilePool;
 
 use super::StartProgress;
 use crate::{Background, BrokerConfig, Clock, LogConfig, SystemClock};
@@ -22,7 +22,6 @@ pub struct ManagerOptions {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) background: Option<Arc<dyn Background>>,
     pub(super) pool: Option<Arc<FilePool>>,
-    pub(super) io: Option<Io>,
     pub(super) on_progress: Option<OnProgress>,
 }
 
@@ -40,7 +39,6 @@ impl ManagerOptions {
             clock: Arc::new(SystemClock),
             background: None,
             pool: None,
-            io: None,
             on_progress: None,
         }
     }

@@ -98,7 +98,7 @@ impl ManagerOptions {
     /// `Locked` where somebody else uses a directory; `SameDir`, `SamePartition`; `AllOffline`.
     pub fn start(self) -> Result<(LogManager, StartReport), ManagerError> {
         let pool = self.pool.clone().unwrap_or_else(FilePool::for_this_process);
-        let io = self.io.clone().unwrap_or_else(|| pool.io().clone());
+        let io = pool.io().clone();
         let mut report = StartReport::default();
         let mut dirs: Vec<Arc<DataDir>> = Vec::new();
         for path in self.config.log_dirs() {
