@@ -13,7 +13,7 @@ pub(crate) use source::LogFile;
 pub(crate) use stitch::{ScanEnd, scan};
 pub(crate) use walk::{Step, Walk};
 
-/// How a long log file is scanned.
+/// How a log file is scanned: many threads pay off in a large one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ScanConfig {

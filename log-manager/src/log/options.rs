@@ -95,8 +95,8 @@ impl LogOptions {
         self
     }
 
-    /// Who runs the work that can wait; one thread for all logs of the
-    /// process where nobody is given.
+    /// Who runs the work that can wait; one thread for all logs of the process where nobody is
+    /// given.
     pub fn background(mut self, background: Arc<dyn Background>) -> Self {
         self.background = Some(background);
         self
@@ -108,7 +108,7 @@ impl LogOptions {
         self
     }
 
-    /// How long segments are recovered: by how many threads.
+    /// How segments are scanned when they are recovered: by how many threads.
     pub fn scan(mut self, scan: ScanConfig) -> Self {
         self.scan = scan;
         self

@@ -14,7 +14,7 @@ pub struct LoadConfig {
     pub segment: SegmentConfig,
     /// Settings of producer state.
     pub producers: ProducerStateConfig,
-    /// How long log files are scanned.
+    /// How log files are scanned: by how many threads.
     pub scan: ScanConfig,
     /// Whether the data directory had its marker of a clean shutdown: then nothing but what looks
     /// wrong is scanned.
@@ -55,7 +55,7 @@ impl LoadConfig {
         Self { producers, ..self }
     }
 
-    /// Sets how long log files are scanned.
+    /// Sets how log files are scanned.
     #[must_use]
     pub const fn scan(self, scan: ScanConfig) -> Self {
         Self { scan, ..self }
