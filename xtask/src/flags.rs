@@ -41,6 +41,8 @@ xflags::xflags! {
         cmd oracle {
             /// What the fresh disk is made of; default 2.
             optional --seed seed: u64
+            /// Leaves out the fresh disk: no broker is started.
+            optional --no-broker
         }
         /// Measures each path against its bare twin, in turns; release build.
         cmd bench {

@@ -50,7 +50,7 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::Spec(_) => spec::run(),
         Cmd::Features(_) => features::run(),
         Cmd::Golden(_) => golden::run(),
-        Cmd::Oracle(oracle) => oracle::run(oracle.seed.unwrap_or(2)),
+        Cmd::Oracle(oracle) => oracle::run((!oracle.no_broker).then_some(oracle.seed.unwrap_or(2))),
         Cmd::Bench(bench) => bench::run(&bench),
         Cmd::Replay(replay) => replay::run(&replay.dirs),
         Cmd::ReplayCompaction(replay) => replay_compaction::run(&replay.dirs),

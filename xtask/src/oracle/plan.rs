@@ -70,6 +70,12 @@ impl Planned {
         self.base_offset + i64::try_from(count).unwrap_or(i64::MAX)
     }
 
+    /// The sequence of the last record, -1 without a producer.
+    pub(super) fn last_sequence(&self) -> i32 {
+        let base = self.producer.map_or(-1, |producer| producer.sequence);
+        after(base, self.next_offset() - 1 - self.base_offset)
+    }
+
     /// Builds the batch with our writer.
     ///
     /// # Errors
@@ -165,7 +171,7 @@ impl Planned {
     }
 
     /// The label and the time of the batch line.
-    fn time(&self) -> (&'static str, i64) {
+    pub(super) fn time(&self) -> (&'static str, i64) {
         let largest = match &self.content {
             Content::Records(records) => records.iter().map(|record| record.timestamp).max(),
             Content::Marker { timestamp, .. } => Some(*timestamp),
