@@ -4,6 +4,7 @@ mod broker;
 mod error;
 mod keys;
 mod macros;
+mod text;
 mod value;
 
 use std::sync::Arc;

@@ -6,8 +6,10 @@ mod background;
 mod clock;
 mod config;
 mod error_code;
+mod gate;
 mod log;
 mod manager;
+pub mod metrics;
 mod notify;
 
 pub use append::{
@@ -20,6 +22,7 @@ pub use config::{
     LogConfig, LogConfigBuilder, UnknownKey,
 };
 pub use error_code::ErrorCode;
+pub use gate::{CleaningGate, NoCleaner};
 pub use log::{
     AbortedTransaction, AppendError, Appended, Closed, DirHealth, Durability, Fetched, FoundOffset,
     Isolation, LeaderRequest, Log, LogError, LogOptions, LogPosition, OffsetQuery, Place,

@@ -160,6 +160,12 @@ impl Log {
         segments.all().iter().map(of).collect()
     }
 
+    /// How many segments there are.
+    #[must_use]
+    pub fn segment_count(&self) -> usize {
+        self.shared.segments.load().all().len()
+    }
+
     /// Bytes of all segments, without their indexes.
     #[must_use]
     pub fn size_bytes(&self) -> u64 {

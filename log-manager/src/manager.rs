@@ -16,12 +16,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use alluvium_recovery::{ProducerStateConfig, TopicPartition};
+use alluvium_record_format::Offset;
+use alluvium_recovery::{CheckpointKind, ProducerStateConfig, TopicPartition};
 use alluvium_segment::FilePool;
 use dashmap::DashMap;
 use parking_lot::{Mutex, RwLock};
 
-use crate::{Background, BrokerConfig, Clock, Log, LogConfig};
+use crate::gate::Kept;
+use crate::{Background, BrokerConfig, CleaningGate, Clock, Log, LogConfig, LogError};
 
 pub use create::NewLog;
 pub use error::ManagerError;
@@ -63,6 +65,7 @@ struct Shared {
     deletions: Mutex<Vec<Deletion>>,
     /// Held while a log is made, moved or deleted: one at a time.
     changing: Mutex<()>,
+    gate: Arc<dyn CleaningGate>,
     schedule: Mutex<Schedule>,
     stopped: AtomicBool,
 }
@@ -118,6 +121,52 @@ impl LogManager {
     #[must_use]
     pub fn config(&self) -> &BrokerConfig {
         &self.shared.config
+    }
+
+    /// Truncates the log of a partition, the cleaner kept off it, and writes down the new recovery
+    /// point: see [`Log::truncate_to`].
+    ///
+    /// Source: `LogManager.truncateTo` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// As [`log`](Self::log); `Log` where the truncation fails.
+    pub fn truncate_to(
+        &self,
+        partition: &TopicPartition,
+        offset: Offset,
+    ) -> Result<bool, ManagerError> {
+        self.cut(partition, |log| log.truncate_to(offset))
+    }
+
+    /// As [`truncate_to`](Self::truncate_to), for all records: see
+    /// [`Log::truncate_fully_and_start_at`].
+    ///
+    /// # Errors
+    ///
+    /// As [`truncate_to`](Self::truncate_to).
+    pub fn truncate_fully_and_start_at(
+        &self,
+        partition: &TopicPartition,
+        offset: Offset,
+        log_start_offset: Option<Offset>,
+    ) -> Result<(), ManagerError> {
+        self.cut(partition, |log| log.truncate_fully_and_start_at(offset, log_start_offset))
+    }
+
+    fn cut<T>(
+        &self,
+        partition: &TopicPartition,
+        work: impl FnOnce(&Log) -> Result<T, LogError>,
+    ) -> Result<T, ManagerError> {
+        let hosted = self.shared.hosted(partition)?;
+        let kept = Kept::off(&*self.shared.gate, partition);
+        let done = work(&hosted.log);
+        kept.moved(Some(hosted.log.log_end_offset()));
+        let done =
+            done.map_err(|source| ManagerError::Log { partition: partition.to_string(), source })?;
+        self.shared.write_checkpoint(&hosted.dir, CheckpointKind::RecoveryPoint)?;
+        Ok(done)
     }
 
     /// Changes the settings of a topic: its logs follow at once, and those made later.

@@ -204,15 +204,16 @@ impl Log {
     ) -> Result<Appended, AppendError> {
         let shared = &self.shared;
         effects.run(shared);
-        let flush_due = match written {
+        let (bytes, flush_due) = match written {
             Ok(Written::Duplicate(first)) => return self.answer_again(&first, appended),
-            Ok(Written::Bytes { flush_due }) => flush_due,
+            Ok(Written::Bytes { bytes, flush_due }) => (bytes, flush_due),
             Err(error) => {
                 // The bytes may be there although something behind them failed.
                 shared.notifier.notify();
                 return Err(error);
             }
         };
+        crate::metrics::appended(bytes);
         shared.notifier.notify();
         if flush_due {
             self.flush(false)?;
@@ -271,7 +272,7 @@ pub(super) struct Incoming<'a> {
 
 /// How an append ended.
 enum Written {
-    Bytes { flush_due: bool },
+    Bytes { bytes: usize, flush_due: bool },
     Duplicate(recovery::BatchMetadata),
 }
 
@@ -303,7 +304,7 @@ impl Writer {
         self.finish_producers(shared, prepared, next_offset)?;
         let unflushed = next_offset.get() - shared.recovery_point.load(Ordering::Acquire);
         let flush_due = u64::try_from(unflushed).unwrap_or(0) >= config.flush_messages();
-        Ok(Written::Bytes { flush_due })
+        Ok(Written::Bytes { bytes: incoming.bytes.len(), flush_due })
     }
 
     /// Checks sequences, epochs and transactions. Nothing changes.

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use alluvium_record_format::Offset;
 use alluvium_segment::SegmentError;
@@ -65,6 +66,7 @@ impl Shared {
         if offset <= before {
             return Ok(());
         }
+        let started = Instant::now();
         self.sync_recovered(&mut recovered)?;
         let truncation_count = self.writer.lock().truncation_count;
         let segments = self.segments.load_full();
@@ -77,6 +79,7 @@ impl Shared {
         }
         self.sync_names()?;
         self.write_epochs_locked()?;
+        crate::metrics::flushed(started.elapsed());
         let writer = self.writer.lock();
         if writer.truncation_count == truncation_count {
             let target = new_recovery_point.min(self.log_end()).get();

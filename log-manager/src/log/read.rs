@@ -229,6 +229,7 @@ impl Shared {
             _ => None,
         };
         let position = LogPosition::at(slice.base_offset(), slice.segment_base(), slice.position());
+        crate::metrics::handed_out(slice.len());
         let first_entry_incomplete = slice.first_entry_incomplete();
         Ok(Fetched { position, slice: Some(slice), first_entry_incomplete, aborted })
     }

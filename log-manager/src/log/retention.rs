@@ -151,6 +151,7 @@ impl Writer {
         }
         tracing::info!(log = shared.name, count, ?breach, "deleting old segments");
         self.delete_first(shared, config, count, effects)?;
+        crate::metrics::segments_deleted(count);
         Ok(count)
     }
 

@@ -88,6 +88,7 @@ impl Writer {
         self.producers.take_snapshot(&mut self.snapshots, false)?;
         self.cap_high_watermark(shared);
         effects.flush_to(base);
+        crate::metrics::rolled();
         Ok(base)
     }
 

@@ -11,6 +11,7 @@ use alluvium_segment::PartitionDirName;
 
 use super::data_dir::DataDir;
 use super::{Hosted, LogManager, ManagerError, Shared};
+use crate::gate::Kept;
 use crate::{Log, LogError};
 
 /// A directory that waits for its removal.
@@ -35,11 +36,13 @@ impl LogManager {
         let _one_at_a_time = shared.changing.lock();
         shared.check_running()?;
         let hosted = shared.hosted(partition)?;
+        let kept = Kept::off(&*shared.gate, partition);
         shared.logs.remove(partition);
         if let Some((_, future)) = shared.futures.remove(partition) {
             shared.retire(partition, &future)?;
         }
         shared.retire(partition, &hosted)?;
+        kept.moved(None);
         shared.write_checkpoints(&hosted.dir)
     }
 
@@ -59,6 +62,7 @@ impl LogManager {
         let Some((_, future)) = shared.futures.remove(partition) else {
             return Err(ManagerError::Unknown { partition: partition.to_string() });
         };
+        let kept = Kept::off(&*shared.gate, partition);
         let name = PartitionDirName::new(partition.topic(), partition.partition());
         let renamed = future.log.dir().rename(&name.to_string());
         renamed.map_err(|source| ManagerError::Directory { source })?;
@@ -68,6 +72,7 @@ impl LogManager {
             .map_err(|source| ManagerError::Log { partition: partition.to_string(), source })?;
         shared.logs.insert(partition.clone(), future.clone());
         shared.retire(partition, &old)?;
+        kept.moved(Some(log.log_end_offset()));
         shared.write_checkpoints(&old.dir)?;
         shared.write_checkpoints(&future.dir)?;
         Ok(log)

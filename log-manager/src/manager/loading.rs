@@ -67,6 +67,7 @@ impl Shared {
             }
         };
         tell(StartProgress::Found { dir: dir.path().to_path_buf(), logs: jobs.len() });
+        crate::metrics::to_load(jobs.len());
         let queue = Mutex::new(jobs);
         let loaded = Mutex::new(Vec::new());
         let refused = Mutex::new(None);
@@ -77,6 +78,7 @@ impl Shared {
                     Ok(done) => loaded.lock().push(done),
                     Err(error) => drop(refused.lock().get_or_insert(error)),
                 }
+                crate::metrics::loaded();
                 tell(StartProgress::Loaded { dir: dir.path().to_path_buf(), name });
             }
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use alluvium_segment::FilePool;
 
 use super::StartProgress;
-use crate::{Background, BrokerConfig, Clock, LogConfig, SystemClock};
+use crate::{Background, BrokerConfig, CleaningGate, Clock, LogConfig, NoCleaner, SystemClock};
 
 /// Is told how far a start is.
 pub(super) type OnProgress = Arc<dyn Fn(StartProgress) + Send + Sync>;
@@ -22,6 +22,7 @@ pub struct ManagerOptions {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) background: Option<Arc<dyn Background>>,
     pub(super) pool: Option<Arc<FilePool>>,
+    pub(super) gate: Arc<dyn CleaningGate>,
     pub(super) on_progress: Option<OnProgress>,
 }
 
@@ -39,6 +40,7 @@ impl ManagerOptions {
             clock: Arc::new(SystemClock),
             background: None,
             pool: None,
+            gate: Arc::new(NoCleaner),
             on_progress: None,
         }
     }
@@ -65,6 +67,12 @@ impl ManagerOptions {
     /// The pool of open files; half of the process's descriptors where none is given.
     pub fn pool(mut self, pool: Arc<FilePool>) -> Self {
         self.pool = Some(pool);
+        self
+    }
+
+    /// Whom to keep off a log that is cut, deleted or moved.
+    pub fn cleaning_gate(mut self, gate: Arc<dyn CleaningGate>) -> Self {
+        self.gate = gate;
         self
     }
 

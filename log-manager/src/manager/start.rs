@@ -117,6 +117,7 @@ impl ManagerOptions {
         let now = self.clock.now();
         let manager = LogManager {
             shared: Arc::new(Shared {
+                gate: self.gate,
                 schedule: Mutex::new(Schedule::new(&self.config, now)),
                 config: self.config,
                 clock: self.clock,

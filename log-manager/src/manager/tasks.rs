@@ -70,6 +70,7 @@ impl LogManager {
         }
         shared.delete_due(now);
         shared.retire_failed_dirs();
+        shared.gauge();
         due.len()
     }
 
@@ -123,6 +124,16 @@ impl Shared {
                 tracing::warn!(log, error = &error as &dyn std::error::Error, "a task failed");
             }
         }
+    }
+
+    fn gauge(&self) {
+        let (mut segments, mut size_bytes) = (0, 0);
+        for entry in &self.logs {
+            segments += entry.log.segment_count();
+            size_bytes += entry.log.size_bytes();
+        }
+        let offline = self.dirs.iter().filter(|dir| !dir.is_live()).count();
+        crate::metrics::state(self.logs.len(), segments, size_bytes, offline);
     }
 
     fn write_everywhere(&self, kind: CheckpointKind) {

@@ -10,6 +10,7 @@ mod indexing;
 mod managing;
 mod old_formats;
 mod producing;
+mod prop_log;
 mod reading;
 mod retaining;
 mod rolling;

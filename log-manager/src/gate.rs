@@ -1,0 +1,68 @@
+//! Where a cleaner is kept off a log that is about to be cut or removed.
+
+use std::fmt;
+
+use alluvium_record_format::Offset;
+use alluvium_recovery::TopicPartition;
+
+/// Keeps a cleaner off a log: called before a log is truncated, deleted or moved, and after.
+///
+/// A cleaner implements it; without one, [`NoCleaner`] stands there. Calls may wait until a
+/// cleaning that is under way has stopped, and are made without any lock of the log.
+///
+/// Source: `LogCleaner.abortAndPauseCleaning` and its neighbours in Kafka.
+pub trait CleaningGate: fmt::Debug + Send + Sync {
+    /// No cleaning of the log begins until [`resume`](Self::resume).
+    fn pause(&self, partition: &TopicPartition);
+
+    /// As [`pause`](Self::pause), and one that is under way stops first.
+    fn abort_and_pause(&self, partition: &TopicPartition);
+
+    /// Cleaning may begin again. Undoes one of the two.
+    fn resume(&self, partition: &TopicPartition);
+
+    /// The log ends at `end` now, or is gone where that is `None`: what the cleaner remembers of
+    /// it must not lie above.
+    fn checkpoint_moved(&self, partition: &TopicPartition, end: Option<Offset>);
+}
+
+/// Nobody cleans.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct NoCleaner;
+
+impl CleaningGate for NoCleaner {
+    fn pause(&self, _partition: &TopicPartition) {}
+
+    fn abort_and_pause(&self, _partition: &TopicPartition) {}
+
+    fn resume(&self, _partition: &TopicPartition) {}
+
+    fn checkpoint_moved(&self, _partition: &TopicPartition, _end: Option<Offset>) {}
+}
+
+/// Keeps the cleaner off while it lives.
+#[must_use]
+pub(crate) struct Kept<'a> {
+    gate: &'a dyn CleaningGate,
+    partition: &'a TopicPartition,
+}
+
+impl<'a> Kept<'a> {
+    /// Stops a cleaning that is under way, and lets none begin.
+    pub(crate) fn off(gate: &'a dyn CleaningGate, partition: &'a TopicPartition) -> Self {
+        gate.abort_and_pause(partition);
+        Self { gate, partition }
+    }
+
+    /// Tells where the log ends now.
+    pub(crate) fn moved(&self, end: Option<Offset>) {
+        self.gate.checkpoint_moved(self.partition, end);
+    }
+}
+
+impl Drop for Kept<'_> {
+    fn drop(&mut self) {
+        self.gate.resume(self.partition);
+    }
+}
