@@ -5,15 +5,21 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use crate::checkpoints::CheckpointsArgs;
 use crate::console::Console;
 use crate::dump::DumpArgs;
+use crate::epochs::EpochsArgs;
 use crate::error::CliError;
 use crate::lookup::LookupArgs;
+use crate::producers::ProducersArgs;
+use crate::recover::RecoverArgs;
+use crate::salvage::SalvageArgs;
 use crate::shell::{self, CompletionsArgs, ManArgs};
 use crate::stat::StatArgs;
+use crate::truncate::TruncateArgs;
 use crate::verify::VerifyArgs;
 
-/// Look into and check the disks of Apache Kafka. Nothing is ever changed.
+/// Look into, check and repair the disks of Apache Kafka.
 #[derive(Debug, Parser)]
 #[command(name = "alluvium", version, after_long_help = EXAMPLES, max_term_width = 100)]
 struct App {
@@ -38,6 +44,12 @@ enum Command {
     Dump(DumpArgs),
     Lookup(LookupArgs),
     Stat(StatArgs),
+    Checkpoints(CheckpointsArgs),
+    Epochs(EpochsArgs),
+    Producers(ProducersArgs),
+    Recover(RecoverArgs),
+    Salvage(SalvageArgs),
+    Truncate(TruncateArgs),
     Verify(VerifyArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
@@ -78,6 +90,12 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<(), CliError> {
     match command {
         Command::Dump(args) => crate::dump::run(args, console),
         Command::Lookup(args) => crate::lookup::run(args, console),
+        Command::Checkpoints(args) => crate::checkpoints::run(args, console),
+        Command::Epochs(args) => crate::epochs::run(args, console),
+        Command::Producers(args) => crate::producers::run(args, console),
+        Command::Salvage(args) => crate::salvage::run(args, console),
+        Command::Truncate(args) => crate::truncate::run(args, console),
+        Command::Recover(args) => crate::recover::run(args, console),
         Command::Stat(args) => crate::stat::run(args, console),
         Command::Verify(args) => crate::verify::run(args, console),
         Command::Completions(args) => {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use alluvium_record_format::Corruption;
+use alluvium_recovery::FileError;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
 
@@ -78,6 +79,17 @@ impl Console {
         corruption: Corruption,
     ) -> Result<(), CliError> {
         self.damage(path, u64::from(corruption.position().get()), corruption.kind())
+    }
+
+    /// Names a small file that is damaged, or could not be read.
+    pub(crate) fn file_error(&mut self, error: FileError) -> Result<(), CliError> {
+        match error.damage() {
+            Some(damage) => {
+                let at = u64::from(damage.position().get());
+                self.damage(error.path(), at, damage.kind())
+            }
+            None => self.failure(&CliError::File { source: error }),
+        }
     }
 
     /// Makes the command exit with 1; what is damaged is printed elsewhere.

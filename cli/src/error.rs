@@ -3,7 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use alluvium_recovery::FileError;
+use alluvium_log_manager::{ConfigError, LogError};
+use alluvium_recovery::{FileError, LoadError};
+use alluvium_segment::LockError;
 
 /// Why a command cannot go on with a file, or at all. Damage is not an error here: commands
 /// name it and go on.
@@ -19,6 +21,21 @@ pub(crate) enum CliError {
     /// A path that is nothing that Kafka writes.
     #[error("{} is no file, partition or log directory of Kafka", path.display())]
     NotKafka { path: PathBuf },
+    /// The log directory is in use, or cannot be locked.
+    #[error("stop the broker first")]
+    Lock { source: LockError },
+    /// A setting is unknown or out of bounds.
+    #[error("a setting is wrong")]
+    Config { source: ConfigError },
+    /// A partition could not be loaded.
+    #[error("a partition cannot be loaded")]
+    Load { source: LoadError },
+    /// A log failed.
+    #[error("a log failed")]
+    Log { source: LogError },
+    /// Offsets are not negative.
+    #[error("an offset is not below 0")]
+    NegativeOffset,
     /// A name that is no command's.
     #[error("there is no command {name}")]
     NoSuchCommand { name: String },

@@ -2,8 +2,11 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod checkpoints;
 mod console;
+mod data_dir;
 mod dump;
+mod epochs;
 mod error;
 mod inflate;
 mod log_end;
@@ -12,12 +15,16 @@ mod lookup;
 mod parallel;
 mod partition;
 mod preview;
+mod producers;
 mod progress;
 mod readable;
+mod recover;
 mod resync;
+mod salvage;
 mod shell;
 mod stat;
 mod text;
+mod truncate;
 mod verify;
 mod walk;
 

@@ -3,19 +3,17 @@
 mod measure;
 mod show;
 
-use std::fs;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use alluvium_segment::PartitionDirName;
 use clap::Args;
 
 use self::measure::{PartitionStat, SegmentJob, SegmentStat};
 use crate::console::Console;
+use crate::data_dir::partitions;
 use crate::error::CliError;
 use crate::log_end;
 use crate::parallel::{self, default_jobs};
-use crate::partition::{DirKind, Partition, kind_of};
 use crate::progress::Progress;
 
 /// Count what a partition or a log directory holds
@@ -97,24 +95,4 @@ pub(crate) fn run(args: &StatArgs, console: &mut Console) -> Result<(), CliError
         show::total(partitions.len(), &total, args.json, console);
     }
     Ok(())
-}
-
-/// The partitions in `dir`, or the one that it is.
-fn partitions(dir: &Path) -> Result<Vec<Partition>, CliError> {
-    match kind_of(dir)? {
-        DirKind::Partition => Ok(vec![Partition::read(dir)?]),
-        DirKind::Neither => Err(CliError::NotKafka { path: dir.to_path_buf() }),
-        DirKind::LogDir => {
-            let mut paths = Vec::new();
-            for entry in fs::read_dir(dir).map_err(CliError::io("list", dir))? {
-                let name = entry.map_err(CliError::io("list", dir))?.file_name();
-                let path = dir.join(&name);
-                if name.to_str().and_then(PartitionDirName::parse).is_some() && path.is_dir() {
-                    paths.push(path);
-                }
-            }
-            paths.sort();
-            paths.iter().map(|path| Partition::read(path)).collect()
-        }
-    }
 }

@@ -8,6 +8,7 @@ mod dump_table;
 mod lookup;
 mod memory;
 mod process;
+mod repair;
 mod stat;
 mod verify;
 mod verify_flips;

@@ -1,0 +1,181 @@
+//! The log directory around a partition: its lock, its marker, its checkpoints. For the commands
+//! that change something, or tell what a start of the broker would change.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use alluvium_log_manager::{Log, LogConfig, LogOptions};
+use alluvium_record_format::Offset;
+use alluvium_recovery::{CheckpointKind, CleanShutdown, OffsetCheckpoint, TopicPartition};
+use alluvium_segment::{DirLock, FilePool, Io, LOCK_FILE, LockError, PartitionDirName};
+use clap::Args;
+
+use crate::console::Console;
+use crate::error::CliError;
+use crate::partition::{DirKind, Partition, kind_of};
+
+/// Settings of the topic that a command has to know.
+#[derive(Args, Debug)]
+pub(crate) struct TopicArgs {
+    /// A setting of the topic that is not Kafka's default, such as index.interval.bytes=512; may
+    /// be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
+    settings: Vec<(String, String)>,
+}
+
+impl TopicArgs {
+    /// The settings, Kafka's defaults for those not given.
+    pub(crate) fn config(&self) -> Result<LogConfig, CliError> {
+        let pairs = self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        LogConfig::from_properties(pairs).map_err(|source| CliError::Config { source })
+    }
+}
+
+fn parse_setting(text: &str) -> Result<(String, String), &'static str> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}
+
+/// A log directory.
+#[derive(Debug)]
+pub(crate) struct DataDir {
+    pub(crate) path: PathBuf,
+    /// Whether the last stop was a clean one.
+    pub(crate) is_clean: bool,
+    checkpoints: Vec<(CheckpointKind, OffsetCheckpoint)>,
+}
+
+impl DataDir {
+    /// Reads marker and checkpoints. A damaged checkpoint is named, and taken for empty.
+    pub(crate) fn read(path: &Path, console: &mut Console) -> Result<Self, CliError> {
+        let io = Io::new();
+        let marker = CleanShutdown::read(&io, path).map_err(|source| CliError::File { source })?;
+        let mut checkpoints = Vec::new();
+        for kind in CheckpointKind::ALL {
+            match OffsetCheckpoint::read(&io, kind, path) {
+                Ok(checkpoint) => checkpoints.push((kind, checkpoint)),
+                Err(error) if error.is_not_found() => {}
+                Err(error) => match error.damage() {
+                    Some(damage) => {
+                        let at = u64::from(damage.position().get());
+                        console.damage(error.path(), at, damage.kind())?;
+                    }
+                    None => return Err(CliError::File { source: error }),
+                },
+            }
+        }
+        Ok(Self { path: path.to_path_buf(), is_clean: marker.is_some(), checkpoints })
+    }
+
+    /// The directory above a partition.
+    pub(crate) fn above(partition: &Path, console: &mut Console) -> Result<Self, CliError> {
+        let absolute = fs::canonicalize(partition).map_err(CliError::io("open", partition))?;
+        Self::read(absolute.parent().unwrap_or(&absolute), console)
+    }
+
+    /// What a checkpoint says of a partition.
+    pub(crate) fn offset(&self, kind: CheckpointKind, key: &TopicPartition) -> Option<Offset> {
+        let (_, checkpoint) = self.checkpoints.iter().find(|(other, _)| *other == kind)?;
+        checkpoint.offset(key)
+    }
+
+    /// Takes the lock, as a broker does.
+    pub(crate) fn lock(&self) -> Result<DirLock, CliError> {
+        DirLock::acquire(&self.path).map_err(|source| CliError::Lock { source })
+    }
+
+    /// Refuses a directory that somebody uses, without making a lock file.
+    pub(crate) fn refuse_if_in_use(&self) -> Result<(), CliError> {
+        if !self.path.join(LOCK_FILE).exists() {
+            return Ok(());
+        }
+        match DirLock::acquire(&self.path) {
+            Err(source @ LockError::Held { .. }) => Err(CliError::Lock { source }),
+            // A lock file that cannot be opened is one that nobody holds through us.
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    /// How a broker would open a partition of this directory.
+    pub(crate) fn options(&self, partition: &Partition, config: LogConfig) -> LogOptions {
+        let offset = |kind| partition.key().and_then(|key| self.offset(kind, &key));
+        let zero = Offset::new(0);
+        Log::options()
+            .config(config)
+            .clean(self.is_clean)
+            .recovery_point(offset(CheckpointKind::RecoveryPoint).unwrap_or(zero))
+            .log_start_offset(offset(CheckpointKind::LogStart).unwrap_or(zero))
+            .high_watermark(offset(CheckpointKind::HighWatermark).unwrap_or(zero))
+            .pool(FilePool::for_this_process())
+    }
+
+    /// Sets what a checkpoint says of a partition.
+    pub(crate) fn set(
+        &mut self,
+        kind: CheckpointKind,
+        key: &TopicPartition,
+        offset: Offset,
+    ) -> Result<(), CliError> {
+        let Some((_, checkpoint)) = self.checkpoints.iter_mut().find(|(k, _)| *k == kind) else {
+            return Ok(());
+        };
+        checkpoint.insert(key.clone(), offset);
+        let written = checkpoint.write(&Io::new(), kind, &self.path);
+        written.map_err(|source| CliError::File { source })
+    }
+
+    /// Lowers what the checkpoints say of a partition to its new end, and raises its start.
+    pub(crate) fn move_checkpoints(
+        &mut self,
+        key: &TopicPartition,
+        log_start: Offset,
+        log_end: Offset,
+    ) -> Result<(), CliError> {
+        for (kind, checkpoint) in &mut self.checkpoints {
+            let Some(offset) = checkpoint.offset(key) else { continue };
+            let moved = match kind {
+                CheckpointKind::LogStart => offset.max(log_start).min(log_end),
+                _ => offset.min(log_end),
+            };
+            if moved != offset {
+                checkpoint.insert(key.clone(), moved);
+                let written = checkpoint.write(&Io::new(), *kind, &self.path);
+                written.map_err(|source| CliError::File { source })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The partitions in `dir`, or the one that it is. Those that wait for deletion are left out.
+pub(crate) fn partitions(dir: &Path) -> Result<Vec<Partition>, CliError> {
+    match kind_of(dir)? {
+        DirKind::Partition => Ok(vec![Partition::read(dir)?]),
+        DirKind::Neither => Err(CliError::NotKafka { path: dir.to_path_buf() }),
+        DirKind::LogDir => {
+            let mut paths = Vec::new();
+            for entry in fs::read_dir(dir).map_err(CliError::io("list", dir))? {
+                let name = entry.map_err(CliError::io("list", dir))?.file_name();
+                let path = dir.join(&name);
+                let text = name.to_str().unwrap_or_default();
+                if PartitionDirName::parse(text).is_some()
+                    && !text.ends_with("-delete")
+                    && path.is_dir()
+                {
+                    paths.push(path);
+                }
+            }
+            paths.sort();
+            paths.iter().map(|path| Partition::read(path)).collect()
+        }
+    }
+}
+
+/// The log directory of `dir`, which is one or a partition in one.
+pub(crate) fn data_dir(dir: &Path, console: &mut Console) -> Result<DataDir, CliError> {
+    match kind_of(dir)? {
+        DirKind::LogDir => DataDir::read(dir, console),
+        DirKind::Partition => DataDir::above(dir, console),
+        DirKind::Neither => Err(CliError::NotKafka { path: dir.to_path_buf() }),
+    }
+}

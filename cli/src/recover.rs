@@ -1,0 +1,203 @@
+//! `alluvium recover`: what a start of the broker would mend, or does it.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use alluvium_log_manager::{Clock, LogConfig, SystemClock};
+use alluvium_record_format::Offset;
+use alluvium_recovery::{
+    CheckpointKind, LoadConfig, LoadReport, Progress as LoadProgress, Warning, plan,
+};
+use alluvium_segment::{FilePool, PartitionDir, SegmentConfig};
+use clap::Args;
+use serde_json::json;
+
+use crate::console::Console;
+use crate::data_dir::{DataDir, TopicArgs, data_dir, partitions};
+use crate::error::CliError;
+use crate::partition::Partition;
+use crate::progress::Progress;
+use crate::readable::Bytes;
+
+/// Bring partitions into order as a start of the broker does, or say what it would do
+///
+/// Scans what was not known to be on disk when the broker stopped, cuts the log at the first
+/// damage, rebuilds indexes, producer state and leader epochs, and finishes or removes what
+/// interrupted operations left. Damage below the recovery point is named and kept, as in Kafka.
+/// The broker must be stopped.
+#[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct RecoverArgs {
+    /// Partition or log directory
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+
+    /// Say what would be done, and change no byte
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Scan all segments, whatever the marker of a clean stop and the recovery point say
+    #[arg(long)]
+    all: bool,
+
+    /// Print a JSON object a line
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    topic: TopicArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  alluvium recover --dry-run /var/lib/kafka/data
+  alluvium recover --all --set index.interval.bytes=512 /var/lib/kafka/data/orders-0
+
+Exit codes: 0 in order, or brought into it without a loss; 1 damage was found; 2 wrong usage, a
+directory in use, or one that cannot be read or written.";
+
+/// Runs the command.
+pub(crate) fn run(args: &RecoverArgs, console: &mut Console) -> Result<(), CliError> {
+    let config = args.topic.config()?;
+    let mut data = data_dir(&args.dir, console)?;
+    if args.all {
+        data.is_clean = false;
+    }
+    let partitions = partitions(&args.dir)?;
+    if args.dry_run {
+        data.refuse_if_in_use()?;
+        for partition in &partitions {
+            let load = load_config(args, &data, partition, &config);
+            let dir = PartitionDir::read_only(&partition.path, &FilePool::for_this_process());
+            let bar = Bar::new(partition);
+            let found = plan(&dir, &load, &mut |progress| bar.show(progress));
+            bar.finish();
+            let found = found.map_err(|source| CliError::Load { source })?;
+            show(args, partition, found.report(), console)?;
+        }
+        return Ok(());
+    }
+    let lock = data.lock()?;
+    for partition in &partitions {
+        let mut options = data.options(partition, config.clone()).lock(lock.clone());
+        if args.all {
+            options = options.recovery_point(Offset::default());
+        }
+        let bar = Bar::new(partition);
+        let opened = options.open_with_progress(&partition.path, &mut |step| bar.show(step));
+        bar.finish();
+        let (log, report) = opened.map_err(|source| CliError::Log { source })?;
+        let closed = log.close().map_err(|source| CliError::Log { source })?;
+        let end = log.log_end_offset();
+        drop(log);
+        if let Some(key) = partition.key() {
+            data.set(CheckpointKind::RecoveryPoint, &key, closed.recovery_point)?;
+            data.move_checkpoints(&key, closed.log_start_offset, end)?;
+        }
+        show(args, partition, &report, console)?;
+    }
+    Ok(())
+}
+
+fn load_config(
+    args: &RecoverArgs,
+    data: &DataDir,
+    partition: &Partition,
+    config: &LogConfig,
+) -> LoadConfig {
+    let segment = SegmentConfig::new()
+        .index_interval_bytes(config.index_interval_bytes())
+        .max_index_bytes(config.segment_index_bytes());
+    let offset = |kind| partition.key().and_then(|key| data.offset(kind, &key)).unwrap_or_default();
+    let recovery_point = offset(CheckpointKind::RecoveryPoint);
+    LoadConfig::new(SystemClock::default().now())
+        .segment(segment)
+        .clean_shutdown(data.is_clean)
+        .recovery_point(if args.all { Offset::default() } else { recovery_point })
+        .log_start_offset(offset(CheckpointKind::LogStart))
+}
+
+/// A bar over the segments that are scanned.
+struct Bar {
+    progress: Progress,
+}
+
+impl Bar {
+    fn new(partition: &Partition) -> Self {
+        let bytes = partition.logs().map(|(_, log)| log.bytes).sum();
+        Self { progress: Progress::new(bytes) }
+    }
+
+    fn show(&self, step: LoadProgress) -> ControlFlow<()> {
+        if let LoadProgress::Scanned { .. } | LoadProgress::Scanning { .. } = step {
+            self.progress.draw();
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn finish(&self) {
+        self.progress.finish();
+    }
+}
+
+/// Prints what was found and done, or would be.
+fn show(
+    args: &RecoverArgs,
+    partition: &Partition,
+    report: &LoadReport,
+    console: &mut Console,
+) -> Result<(), CliError> {
+    let is_damaged = report.recovered.iter().any(|segment| segment.damage.is_some())
+        || report.warnings.iter().any(|warning| matches!(warning, Warning::DamageKept { .. }));
+    if is_damaged {
+        console.mark_damaged();
+    }
+    let name = partition.path.display();
+    if args.json {
+        let steps: Vec<_> = report
+            .steps
+            .iter()
+            .map(|step| json!({"change": step.change.to_string(), "reason": step.reason.to_string()}))
+            .collect();
+        let object = json!({
+            "partition": name.to_string(), "dry_run": args.dry_run, "steps": steps,
+            "warnings": report.warnings.iter().map(warning).collect::<Vec<_>>(),
+            "scanned_bytes": report.scanned_bytes(), "cut_bytes": report.cut_bytes(),
+        });
+        console.print(format_args!("{object}\n"));
+        return console.spill();
+    }
+    let verb = if args.dry_run { "would " } else { "" };
+    if report.steps.is_empty() && report.warnings.is_empty() {
+        console.print(format_args!("{name}: in order\n"));
+        return console.spill();
+    }
+    console.print(format_args!(
+        "{name}: {} scanned, {} cut\n",
+        Bytes(report.scanned_bytes()),
+        Bytes(report.cut_bytes())
+    ));
+    for step in &report.steps {
+        console.print(format_args!("  {verb}{}\n    because: {}\n", step.change, step.reason));
+    }
+    for found in &report.warnings {
+        console.print(format_args!("  found: {}\n", warning(found)));
+    }
+    console.spill()
+}
+
+fn warning(warning: &Warning) -> String {
+    match warning {
+        Warning::ForeignName(name) => format!("{name}, which no log writes"),
+        Warning::DamageKept { base_offset, damage, .. } => {
+            format!("damage in segment {base_offset}, kept: {damage}")
+        }
+        Warning::EpochsRebuilt(damage) => {
+            format!("damaged leader epochs, rebuilt from the log: {damage}")
+        }
+        Warning::ProducerBatch { offset, error, .. } => {
+            format!("a batch at offset {offset} that no leader would take: {error}")
+        }
+        other => format!("{other:?}"),
+    }
+}

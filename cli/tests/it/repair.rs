@@ -1,0 +1,187 @@
+//! The commands that change something, and those that list what a start would find.
+
+use std::fs;
+use std::path::Path;
+
+use alluvium_segment::DirLock;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::disk::{clean, copy, files, scratch, three_batches};
+use crate::process::{Run, run};
+
+const LOG: &str = "t-0/00000000000000000000.log";
+
+fn objects(run: &Run) -> Vec<Value> {
+    run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Names and bytes of all files.
+fn state(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    files(dir)
+        .iter()
+        .map(|file| (file.display().to_string(), fs::read(dir.join(file)).unwrap()))
+        .collect()
+}
+
+/// A log directory with a partition whose last batch is torn, and checkpoints.
+fn torn() -> TempDir {
+    scratch(&[
+        (LOG, &three_batches()[..300]),
+        ("recovery-point-offset-checkpoint", b"0\n1\nt 0 0\n"),
+        ("replication-offset-checkpoint", b"0\n1\nt 0 9\n"),
+    ])
+}
+
+/// FR-062.
+#[test]
+fn recover_cuts_a_torn_tail_and_a_dry_run_only_says_so() {
+    let dir = torn();
+    let before = state(dir.path());
+    let dry = run(dir.path(), &["recover", "--dry-run", "t-0"]);
+    assert_eq!(dry.code, Some(1), "{}", dry.stderr);
+    assert!(dry.text().contains("would cut 00000000000000000000.log from 300 to 236 bytes"));
+    assert_eq!(state(dir.path()), before, "a dry run changes no byte");
+
+    let wet = run(dir.path(), &["recover", "--json", "t-0"]);
+    assert_eq!(wet.code, Some(1), "{}", wet.stderr);
+    assert_eq!(objects(&wet)[0]["cut_bytes"], 64);
+    assert_eq!(fs::metadata(dir.path().join(LOG)).unwrap().len(), 236);
+    let recovery = fs::read_to_string(dir.path().join("recovery-point-offset-checkpoint"));
+    assert_eq!(recovery.unwrap(), "0\n1\nt 0 6\n");
+    assert_eq!(run(dir.path(), &["verify", "."]).code, Some(0));
+
+    let again = run(dir.path(), &["recover", "t-0"]);
+    assert_eq!((again.code, again.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_disk_that_was_closed_cleanly_needs_no_recovery() {
+    let dry = run(&clean(), &["recover", "--dry-run", "--json", "."]);
+    assert_eq!(dry.code, Some(0), "{}", dry.stderr);
+    for partition in objects(&dry) {
+        assert_eq!(partition["cut_bytes"], 0, "{partition}");
+        assert_eq!(partition["scanned_bytes"], 0, "{partition}");
+    }
+}
+
+#[test]
+fn a_directory_in_use_is_refused() {
+    let dir = torn();
+    fs::write(dir.path().join(".lock"), b"").unwrap();
+    let before = state(dir.path());
+    // Other processes see the lock of this one. Reading the lock file here would drop it.
+    let lock = DirLock::acquire(dir.path()).unwrap();
+    for args in [
+        &["recover", "t-0"][..],
+        &["recover", "--dry-run", "t-0"],
+        &["truncate", "t-0", "--to", "3"],
+        &["truncate", "t-0", "--to", "3", "--dry-run"],
+    ] {
+        let run = run(dir.path(), args);
+        assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);
+        assert!(run.stderr.contains("stop the broker first"), "{}", run.stderr);
+    }
+    drop(lock);
+    assert_eq!(state(dir.path()), before);
+}
+
+/// FR-049: whole batches go; checkpoints follow.
+#[test]
+fn truncate_cuts_whole_batches_and_lowers_checkpoints() {
+    let dir = scratch(&[
+        (LOG, &three_batches()),
+        ("recovery-point-offset-checkpoint", b"0\n1\nt 0 9\n"),
+        ("replication-offset-checkpoint", b"0\n1\nt 0 9\n"),
+    ]);
+    let before = state(dir.path());
+    let dry = run(dir.path(), &["truncate", "t-0", "--to", "4", "--dry-run"]);
+    assert!(dry.text().contains("would cut t-0/00000000000000000000.log from 354 to 118 bytes"));
+    assert_eq!(state(dir.path()), before);
+
+    let wet = run(dir.path(), &["truncate", "t-0", "--to", "4"]);
+    assert_eq!(wet.code, Some(0), "{}", wet.stderr);
+    assert_eq!(wet.text(), "t-0: cut from offset 9 to 4\n");
+    assert_eq!(fs::metadata(dir.path().join(LOG)).unwrap().len(), 118);
+    for name in ["recovery-point-offset-checkpoint", "replication-offset-checkpoint"] {
+        assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), "0\n1\nt 0 4\n");
+    }
+    let same = run(dir.path(), &["truncate", "t-0", "--to", "100"]);
+    assert!(same.text().ends_with("nothing to cut\n"), "{}", same.text());
+}
+
+#[test]
+fn salvage_keeps_every_sound_batch_and_lists_what_is_lost() {
+    let mut log = three_batches();
+    log[118 + 90] ^= 1;
+    let dir = scratch(&[(LOG, &log)]);
+    let before = state(dir.path());
+    let saved = run(dir.path(), &["salvage", "--json", "t-0", "out/t-0"]);
+    assert_eq!(saved.code, Some(1), "{}", saved.stderr);
+    let lines = objects(&saved);
+    assert_eq!((&lines[0]["first_offset"], &lines[0]["last_offset"]), (&3.into(), &5.into()));
+    assert_eq!(lines[1]["summary"]["kept_batches"], 2);
+    assert_eq!(fs::read(dir.path().join(LOG)).unwrap(), log, "nothing in the source changes");
+    assert_eq!(state(&dir.path().join("t-0")).len(), before.len());
+    let expected = [&log[..118], &log[236..]].concat();
+    let out = dir.path().join("out").join(LOG);
+    assert_eq!(fs::read(out).unwrap(), expected);
+    assert_eq!(run(dir.path(), &["verify", "out/t-0"]).code, Some(0));
+
+    let again = run(dir.path(), &["salvage", "t-0", "out/t-0"]);
+    assert_eq!(again.code, Some(2), "an existing directory is left alone");
+}
+
+#[test]
+fn salvage_goes_on_behind_broken_lengths_in_every_segment() {
+    let dir = copy("disk/clean");
+    let log = dir.path().join("plain-0/00000000000000000000.log");
+    let mut bytes = fs::read(&log).unwrap();
+    bytes[8] = 0x7f;
+    fs::write(&log, bytes).unwrap();
+    let saved = run(dir.path(), &["salvage", "--json", "plain-0", "rescue/plain-0"]);
+    assert_eq!(saved.code, Some(1), "{}", saved.stderr);
+    let lines = objects(&saved);
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert_eq!(run(dir.path(), &["verify", "rescue/plain-0"]).code, Some(0));
+    let view = run(dir.path(), &["dump", "--format", "jsonl", "rescue/plain-0"]);
+    let original = run(&clean(), &["dump", "--format", "jsonl", "plain-0"]);
+    let kept: Vec<_> = view.text().lines().skip(1).collect();
+    assert!(kept.len() > 100 && original.text().contains(&kept.join("\n")));
+}
+
+#[test]
+fn epochs_producers_and_checkpoints_are_listed() {
+    let dir = clean();
+    let epochs = objects(&run(&dir, &["epochs", "--json", "plain-0"]));
+    assert_eq!(epochs[0]["start_offset"], 0);
+    assert_eq!(epochs.last().unwrap()["end_offset"], 240);
+
+    let checkpoints = objects(&run(&dir, &["checkpoints", "--json", "."]));
+    assert_eq!(checkpoints.len(), 5);
+    let trimmed = checkpoints.iter().find(|line| line["partition"] == "trimmed-0").unwrap();
+    assert_eq!(trimmed["log_start_offset"], 37);
+    assert_eq!(trimmed["log_end_offset"], trimmed["recovery_point"]);
+
+    let producers = run(&dir, &["producers", "--json", "transactions-0"]);
+    assert_eq!(producers.code, Some(0), "{}", producers.stderr);
+    let open = run(&dir, &["producers", "--open", "--json", "."]);
+    let open = objects(&open);
+    assert_eq!(open.len(), 1, "{open:?}");
+    // Where a read_committed consumer of this partition stops.
+    assert_eq!(open[0]["open_since"], 79);
+    for command in ["epochs", "producers", "checkpoints"] {
+        let text = run(&dir, &[command, "."]);
+        assert_eq!(text.code, Some(0), "{command}: {}", text.stderr);
+    }
+}
+
+#[test]
+fn settings_are_checked() {
+    let dir = torn();
+    let run = |setting| run(dir.path(), &["recover", "--dry-run", "--set", setting, "t-0"]);
+    assert_eq!(run("index.interval.bytes=512").code, Some(1));
+    for wrong in ["index.interval.bites=512", "index.interval.bytes=-5", "nonsense"] {
+        assert_eq!(run(wrong).code, Some(2), "{wrong}");
+    }
+}
