@@ -50,6 +50,15 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// The magic: 0, 1 or 2.
+    #[must_use]
+    pub const fn magic(&self) -> i8 {
+        match self {
+            Self::Batch(_) => 2,
+            Self::Legacy(entry) => entry.magic(),
+        }
+    }
+
     /// The last offset of the entry.
     #[must_use]
     pub fn last_offset(&self) -> Offset {

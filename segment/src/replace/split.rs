@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use alluvium_record_format::{Entry, Offset, Position};
+use alluvium_record_format::{CorruptKind, Entry, Offset, Position};
 
 use super::remove_cleaned;
 use crate::active::{ActiveSegment, Birth};
@@ -58,7 +58,7 @@ struct Split<'a> {
 impl Split<'_> {
     fn take(&mut self, entry: &Entry<'_>) -> Result<(), SegmentError> {
         let Entry::Batch(batch) = entry else {
-            let damage = alluvium_record_format::CorruptKind::LegacyWrapper.at(Position::new(0));
+            let damage = CorruptKind::magic(entry.magic()).at(entry.position());
             return Err(SegmentError::corrupt(self.source.path(FileKind::Log), damage));
         };
         let header = batch.header();

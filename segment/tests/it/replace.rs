@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 
-use alluvium_record_format::{Offset, Timestamp};
+use alluvium_record_format::{CorruptKind, Offset, Position, Timestamp};
 use alluvium_segment::replace::{FileStep, Replacement, plan_leftovers, split_overflowed};
 use alluvium_segment::{ActiveSegment, FileKind, Segment, SegmentError, SegmentFileName, Suffix};
 
@@ -245,4 +245,18 @@ fn a_damaged_segment_is_not_split() {
     let result = split_overflowed(&fixture.open(0), every_batch());
     assert!(matches!(result, Err(SegmentError::Corrupt { .. })));
     assert_eq!(fs::read(fixture.path("00000000000000000000.log")).unwrap(), log);
+}
+
+#[test]
+fn a_segment_of_an_old_format_is_not_split() {
+    let fixture = Fixture::new();
+    // Magic 0, without key and value.
+    let mut message = [0; 26];
+    message[11] = 14;
+    message[18..].fill(0xff);
+    fs::write(fixture.dir.path().join("00000000000000000000.log"), message).unwrap();
+    let refused = split_overflowed(&fixture.open(0), every_batch()).unwrap_err();
+    let SegmentError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
+    assert_eq!(source, CorruptKind::magic(0).at(Position::new(0)));
+    assert_eq!(fixture.names(), ["00000000000000000000.log"]);
 }
