@@ -26,7 +26,7 @@ impl Segment {
     /// was copied badly or the stop was not clean, and the segment must be recovered before
     /// anything is appended. Kafka appends behind the fragment.
     ///
-    /// Source: `LogSegment.readNextOffset` in Kafka; FR-063 asks for the check.
+    /// Source: `LogSegment.readNextOffset` in Kafka.
     ///
     /// # Errors
     ///
