@@ -29,7 +29,7 @@ xflags::xflags! {
         cmd docs {}
         /// Checks that dependencies point down, and what each manifest must say.
         cmd layers {}
-        /// Checks the house rules that no lint knows: file sizes, test names, stray paths.
+        /// Checks the house rules that no lint knows: file sizes and names, stray paths.
         cmd house {}
         /// Checks that every section of the format pages that code cites is there.
         cmd spec {}
