@@ -63,3 +63,41 @@ impl SegmentList {
         self.0.iter().map(|segment| u64::from(segment.size_bytes())).sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alluvium_segment::{ActiveSegment, Birth, DirLock, FilePool, PartitionDir, SegmentConfig};
+
+    use super::*;
+
+    /// FR-097, fourth input: bounds that are no segment's base.
+    #[test]
+    fn a_range_of_segments_follows_the_floor_of_its_start() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("t-0");
+        std::fs::create_dir(&path).unwrap();
+        let lock = DirLock::acquire(root.path()).unwrap();
+        let dir = PartitionDir::open(&path, &lock, &FilePool::new(8)).unwrap();
+        let make = |base| {
+            let made = ActiveSegment::create(
+                &dir,
+                Offset::new(base),
+                SegmentConfig::new(),
+                Birth::default(),
+            );
+            Arc::clone(made.unwrap().segment())
+        };
+        let list = SegmentList::new([10, 20, 30].map(make).to_vec());
+        let values = |from, to| -> Vec<i64> {
+            let found = list.values(Offset::new(from), Offset::new(to));
+            found.iter().map(|segment| segment.base_offset().get()).collect()
+        };
+        assert_eq!(values(15, 15), [0; 0]);
+        assert_eq!(values(15, 16), [10]);
+        assert_eq!(values(15, 30), [10, 20]);
+        assert_eq!(values(0, 31), [10, 20, 30]);
+        assert_eq!(values(0, 5), [0; 0]);
+        assert_eq!(values(35, 40), [30]);
+        assert_eq!(values(20, 20), [0; 0]);
+    }
+}

@@ -115,3 +115,31 @@ fn an_empty_active_segment_is_rolled_into_itself() {
     assert_eq!(log.roll().unwrap(), Offset::new(1));
     assert_eq!(bases(&log), [0, 1]);
 }
+
+/// FR-075: what old cleaners wrote, after an unclean stop and after a clean one, which Kafka leaves
+/// whole.
+#[test]
+fn a_segment_that_spans_too_many_offsets_is_split_when_it_is_opened() {
+    const FAR: i64 = 2_147_483_648;
+    let [three, ..] = l3();
+    let two = batch(&[(None, 1000), (None, 1000)]);
+    let wide = [three, at_offset(hex(HEX_A), FAR), at_offset(two, FAR + 1)].concat();
+    for clean in [false, true] {
+        let disk = Disk::new();
+        disk.put(&[("00000000000000000000.log", &wide)]);
+        let log = disk.options().clean(clean).open(disk.dir()).unwrap();
+        assert_eq!(bases(&log), [0, FAR], "clean: {clean}");
+        assert_eq!(log.log_end_offset(), Offset::new(FAR + 3));
+        assert_eq!(read(&log, 5).unwrap(), [(FAR, FAR), (FAR + 1, FAR + 2)]);
+    }
+}
+
+/// FR-075, third input.
+#[test]
+fn a_segment_whose_only_batch_does_not_fit_moves_the_log_start() {
+    const FAR: i64 = 2_147_483_648;
+    let disk = Disk::new();
+    disk.put(&[("00000000000000000000.log", &at_offset(hex(HEX_A), FAR))]);
+    let log = disk.open_unclean();
+    assert_eq!((bases(&log), log.log_start_offset()), (vec![FAR], Offset::new(FAR)));
+}
