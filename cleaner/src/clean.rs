@@ -81,9 +81,19 @@ pub struct Counts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CleanedGroup {
-    /// Base offset and bytes of each old segment.
-    pub old: Vec<(Offset, u32)>,
-    /// What was copied.
+    /// The old segments, in order.
+    pub segments: Vec<CleanedSegment>,
+}
+
+/// What became of an old segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CleanedSegment {
+    /// Its base offset.
+    pub base_offset: Offset,
+    /// Its bytes.
+    pub size_bytes: u32,
+    /// What was copied of it.
     pub counts: Counts,
 }
 
@@ -146,7 +156,9 @@ impl Cleaner {
         let cleanable = values(segments, Offset::new(0), report.next_dirty_offset);
         for group in group(cleanable, options)? {
             let cleaned = clean_group(&mut rewrite, segments, group, host)?;
-            report.counts.add(cleaned.counts);
+            for segment in &cleaned.segments {
+                report.counts.add(segment.counts);
+            }
             report.groups.push(cleaned);
         }
         Ok(report)
@@ -172,26 +184,26 @@ fn clean_group(
     group: &[Arc<Segment>],
     host: &mut dyn CleanHost,
 ) -> Result<CleanedGroup, CleanError> {
-    let old = group.iter().map(|segment| (segment.base_offset(), segment.size_bytes())).collect();
-    let before = std::mem::take(&mut rewrite.counts);
-    debug_assert_eq!(before, Counts::default());
     let ([first, ..], [.., last]) = (group, group) else {
-        return Ok(CleanedGroup { old, counts: Counts::default() });
+        return Ok(CleanedGroup { segments: Vec::new() });
     };
     let options = rewrite.rules.options;
     let base = first.base_offset();
     let mut output = Output::begin(first.dir(), base, options.segment, options.dry_run)
         .map_err(CleanError::segment)?;
-    if let Err(error) = rewrite.group(segments, group, &mut output, host) {
-        output.discard();
-        return Err(error);
-    }
+    let cleaned = match rewrite.group(segments, group, &mut output, host) {
+        Ok(cleaned) => cleaned,
+        Err(error) => {
+            output.discard();
+            return Err(error);
+        }
+    };
     if !options.dry_run {
         let new = output.finish(last).map_err(CleanError::segment)?;
         let replacement = Replacement::new(first.dir(), new, group.to_vec());
         host.replace(replacement.map_err(CleanError::segment)?)?;
     }
-    Ok(CleanedGroup { old, counts: std::mem::take(&mut rewrite.counts) })
+    Ok(CleanedGroup { segments: cleaned })
 }
 
 /// Tombstones of magic 0 and 1 carry no horizon: they go in segments that are older by the

@@ -54,7 +54,9 @@ impl CleanError {
         }
     }
 
-    pub(crate) const fn segment(source: SegmentError) -> Self {
+    /// The failure of a segment, for `map_err`: what a [`CleanHost`](crate::CleanHost) needs.
+    #[must_use]
+    pub const fn segment(source: SegmentError) -> Self {
         Self::Segment { source }
     }
 }

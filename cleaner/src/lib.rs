@@ -16,7 +16,7 @@ mod rewrite;
 mod rules;
 mod transactions;
 
-pub use clean::{CleanReport, CleanedGroup, Cleaner, Counts, Progress, clean};
+pub use clean::{CleanReport, CleanedGroup, CleanedSegment, Cleaner, Counts, Progress, clean};
 pub use error::CleanError;
 pub use host::{CleanHost, Offline};
 pub use offset_map::OffsetMap;

@@ -10,7 +10,7 @@ use alluvium_segment::{FileKind, Segment};
 
 use crate::aborted::collect_aborted;
 use crate::build::{REPORT_BYTES, control_type};
-use crate::clean::{Counts, Progress};
+use crate::clean::{CleanedSegment, Counts, Progress};
 use crate::error::CleanError;
 use crate::host::CleanHost;
 use crate::keys::{LEGACY_INFLATE_BYTES, Reader};
@@ -62,7 +62,8 @@ impl Rewrite<'_> {
         group: &[Arc<Segment>],
         output: &mut Output,
         host: &mut dyn CleanHost,
-    ) -> Result<(), CleanError> {
+    ) -> Result<Vec<CleanedSegment>, CleanError> {
+        let mut cleaned = Vec::new();
         for (index, segment) in group.iter().enumerate() {
             let from = segment.base_offset();
             let to = match group.get(index + 1) {
@@ -72,8 +73,13 @@ impl Rewrite<'_> {
             let aborted = collect_aborted(segments, self.rules.options, from, to)?;
             self.transactions.expect(aborted);
             self.segment(segment, output, host)?;
+            cleaned.push(CleanedSegment {
+                base_offset: from,
+                size_bytes: segment.size_bytes(),
+                counts: std::mem::take(&mut self.counts),
+            });
         }
-        Ok(())
+        Ok(cleaned)
     }
 
     fn segment(

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::checkpoints::CheckpointsArgs;
+use crate::compact::CompactArgs;
 use crate::console::Console;
 use crate::dump::DumpArgs;
 use crate::epochs::EpochsArgs;
@@ -41,6 +42,7 @@ Exit codes:
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Compact(CompactArgs),
     Dump(DumpArgs),
     Lookup(LookupArgs),
     Stat(StatArgs),
@@ -88,6 +90,7 @@ pub fn command() -> clap::Command {
 
 fn dispatch(command: &Command, console: &mut Console) -> Result<(), CliError> {
     match command {
+        Command::Compact(args) => crate::compact::run(args, console),
         Command::Dump(args) => crate::dump::run(args, console),
         Command::Lookup(args) => crate::lookup::run(args, console),
         Command::Checkpoints(args) => crate::checkpoints::run(args, console),

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use alluvium_cleaner::CleanError;
 use alluvium_log_manager::{ConfigError, LogError};
 use alluvium_recovery::{FileError, LoadError};
 use alluvium_segment::LockError;
@@ -18,6 +19,12 @@ pub(crate) enum CliError {
     /// A checkpoint, snapshot or metadata file is damaged or could not be read.
     #[error(transparent)]
     File { source: FileError },
+    /// A partition could not be compacted.
+    #[error("cannot compact the partition")]
+    Clean { source: CleanError },
+    /// A replacement of segments was interrupted; a start finishes or undoes it.
+    #[error("{} is left of an interrupted change: recover the partition first", path.display())]
+    HalfDone { path: PathBuf },
     /// A path that is nothing that Kafka writes.
     #[error("{} is no file, partition or log directory of Kafka", path.display())]
     NotKafka { path: PathBuf },

@@ -3,6 +3,7 @@
 
 mod app;
 mod checkpoints;
+mod compact;
 mod console;
 mod data_dir;
 mod dump;

@@ -206,7 +206,7 @@ fn groups_stay_within_reach_of_their_base_and_empty_segments_vanish() {
     let groups: Vec<Vec<_>> = report
         .groups
         .iter()
-        .map(|group| group.old.iter().map(|(base, _)| base.get()).collect())
+        .map(|group| group.segments.iter().map(|old| old.base_offset.get()).collect())
         .collect();
     assert_eq!(groups, [[0, 2_147_483_647], [2_147_483_700, 4_294_967_400]]);
     assert_eq!(fixture.bases(), [0, 2_147_483_700, 4_294_967_500]);

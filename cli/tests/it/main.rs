@@ -1,5 +1,6 @@
 //! Runs the built command on disks that Kafka wrote, whole and damaged.
 
+mod compact;
 mod disk;
 mod dump_jsonl;
 mod dump_kafka;

@@ -1,0 +1,96 @@
+//! What `compact` says.
+
+use alluvium_cleaner::{CleanReport, CleanedSegment};
+
+use super::range::{Begin, End, Range};
+use crate::console::Console;
+use crate::partition::Partition;
+use crate::readable::Bytes;
+
+/// Says from where to where is cleaned.
+pub(super) fn range(partition: &Partition, range: &Range, explain: bool, console: &mut Console) {
+    let path = partition.path.display();
+    let (from, to) = (range.first_dirty, range.first_uncleanable);
+    if from >= to {
+        console.print(format_args!("{path}: nothing to clean, clean up to {from}\n"));
+    } else {
+        console.print(format_args!("{path}: dirty from {from} up to {to}\n"));
+    }
+    if !explain {
+        return;
+    }
+    match range.begin {
+        Begin::Checkpoint => {
+            console.print(format_args!("  from {from}: cleaner-offset-checkpoint says so\n"));
+        }
+        Begin::LogStart => {
+            console
+                .print(format_args!("  from {from}: the log start, as no checkpoint is there\n"));
+        }
+        Begin::Outside(found) => console.print(format_args!(
+            "  from {from}: the log start, as the checkpoint's {found} is outside the log\n"
+        )),
+    }
+    let bound = range.bound;
+    match range.end {
+        End::ActiveSegment => {
+            console.print(format_args!("  up to {bound}: the active segment begins there\n"));
+        }
+        End::HighWatermark => {
+            console.print(format_args!("  up to {bound}: the high watermark as last noted\n"));
+        }
+        End::OpenTransaction(id) => console.print(format_args!(
+            "  up to {bound}: a transaction of producer {id} is open from there\n"
+        )),
+    }
+    if to < bound {
+        console.print(format_args!("  cut to {to}: only whole segments are cleaned\n"));
+    }
+}
+
+/// Says what was, or would be, kept and freed.
+pub(super) fn report(report: &CleanReport, dry_run: bool, console: &mut Console) {
+    console.print(format_args!(
+        "{:>20}  {:>10}  {:>10}  {:>10}  records\n",
+        "segment", "bytes", "kept", "freed"
+    ));
+    for group in &report.groups {
+        for segment in &group.segments {
+            self::segment(segment, console);
+        }
+        if let ([first, .., last], true) = (&*group.segments, group.segments.len() > 1) {
+            let (first, last) = (first.base_offset, last.base_offset);
+            let becomes = if dry_run { "would become" } else { "became" };
+            console.print(format_args!("{:>20}  {first} to {last} {becomes} one\n", ""));
+        }
+    }
+    let counts = report.counts;
+    let freed = counts.bytes_read.saturating_sub(counts.bytes_written);
+    let keeps = if dry_run { "would keep" } else { "kept" };
+    console.print(format_args!(
+        "{keeps} {} of {}, {} freed; {} keys; dirty from {} on\n",
+        Bytes(counts.bytes_written),
+        Bytes(counts.bytes_read),
+        Bytes(freed),
+        report.key_count,
+        report.next_dirty_offset,
+    ));
+    if report.is_map_full {
+        console.print(format_args!(
+            "the map of keys was full before the end: clean again, or give --map-bytes\n"
+        ));
+    }
+}
+
+fn segment(segment: &CleanedSegment, console: &mut Console) {
+    let kept = segment.counts.bytes_written;
+    let bytes = u64::from(segment.size_bytes);
+    console.print(format_args!(
+        "{:>20}  {:>10}  {:>10}  {:>10}  {} kept\n",
+        segment.base_offset.get(),
+        Bytes(bytes),
+        Bytes(kept),
+        Bytes(bytes.saturating_sub(kept)),
+        segment.counts.records_written,
+    ));
+}
