@@ -14,6 +14,7 @@ use crate::error::CliError;
 use crate::lookup::LookupArgs;
 use crate::producers::ProducersArgs;
 use crate::recover::RecoverArgs;
+use crate::reindex::ReindexArgs;
 use crate::salvage::SalvageArgs;
 use crate::shell::{self, CompletionsArgs, ManArgs};
 use crate::stat::StatArgs;
@@ -50,6 +51,7 @@ enum Command {
     Epochs(EpochsArgs),
     Producers(ProducersArgs),
     Recover(RecoverArgs),
+    Reindex(ReindexArgs),
     Salvage(SalvageArgs),
     Truncate(TruncateArgs),
     Verify(VerifyArgs),
@@ -98,6 +100,7 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<(), CliError> {
         Command::Producers(args) => crate::producers::run(args, console),
         Command::Salvage(args) => crate::salvage::run(args, console),
         Command::Truncate(args) => crate::truncate::run(args, console),
+        Command::Reindex(args) => crate::reindex::run(args, console),
         Command::Recover(args) => crate::recover::run(args, console),
         Command::Stat(args) => crate::stat::run(args, console),
         Command::Verify(args) => crate::verify::run(args, console),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use alluvium_cleaner::CleanError;
 use alluvium_log_manager::{ConfigError, LogError};
 use alluvium_recovery::{FileError, LoadError};
-use alluvium_segment::LockError;
+use alluvium_segment::{LockError, SegmentError};
 
 /// Why a command cannot go on with a file, or at all. Damage is not an error here: commands
 /// name it and go on.
@@ -37,6 +37,9 @@ pub(crate) enum CliError {
     /// A partition could not be loaded.
     #[error("a partition cannot be loaded")]
     Load { source: LoadError },
+    /// A segment failed.
+    #[error("a segment failed")]
+    Segment { source: SegmentError },
     /// A log failed.
     #[error("a log failed")]
     Log { source: LogError },

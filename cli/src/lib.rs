@@ -20,6 +20,7 @@ mod producers;
 mod progress;
 mod readable;
 mod recover;
+mod reindex;
 mod resync;
 mod salvage;
 mod shell;

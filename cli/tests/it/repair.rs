@@ -177,6 +177,37 @@ fn epochs_producers_and_checkpoints_are_listed() {
 }
 
 #[test]
+fn reindex_replaces_what_a_rebuild_would_not_give() {
+    let dir = copy("disk/clean");
+    let index = dir.path().join("transactions-0/00000000000000000004.index");
+    let sound = fs::read(&index).unwrap();
+    let before = fs::read(index.with_extension("timeindex")).unwrap();
+    let mut bytes = sound.clone();
+    bytes[7] ^= 1;
+    fs::write(&index, &bytes).unwrap();
+    // The interval with which the golden topic was made.
+    let interval = (64..=4096).step_by(16).map(|bytes| format!("index.interval.bytes={bytes}"));
+    let setting = interval.into_iter().find(|setting| {
+        let dry = run(&clean(), &["reindex", "--dry-run", "--set", setting, "transactions-0"]);
+        dry.text().ends_with("in order\n")
+    });
+    let setting = setting.expect("an interval that gives the golden indexes");
+    let args = ["reindex", "--set", &setting, "transactions-0"];
+    let dry = run(dir.path(), &[&args[..], &["--dry-run"]].concat());
+    assert_eq!(
+        dry.text(),
+        "would rebuild the offset index of transactions-0/00000000000000000004.log\n"
+    );
+    assert_eq!(fs::read(&index).unwrap(), bytes);
+
+    let wet = run(dir.path(), &args);
+    assert_eq!(wet.code, Some(0), "{}", wet.stderr);
+    assert_eq!(fs::read(&index).unwrap(), sound);
+    assert_eq!(fs::read(index.with_extension("timeindex")).unwrap(), before);
+    assert_eq!(run(dir.path(), &["verify", "transactions-0"]).code, Some(0));
+}
+
+#[test]
 fn settings_are_checked() {
     let dir = torn();
     let run = |setting| run(dir.path(), &["recover", "--dry-run", "--set", setting, "t-0"]);

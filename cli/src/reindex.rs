@@ -1,0 +1,135 @@
+//! `alluvium reindex`: offset and time indexes, built anew from the logs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use alluvium_log_manager::LogConfig;
+use alluvium_segment::{FilePool, PartitionDir, Segment, SegmentConfig};
+use alluvium_sparse_index::{BatchInfo, BuiltIndexes, IndexBuilder};
+use clap::Args;
+
+use crate::console::Console;
+use crate::data_dir::{TopicArgs, data_dir, partitions};
+use crate::error::CliError;
+use crate::log_file::LogFile;
+use crate::partition::{FileInfo, Partition, SegmentFiles};
+use crate::walk::{Step, Walk, position_of};
+
+/// Build the offset and time indexes of partitions anew from their logs
+///
+/// Every segment whose indexes are not what a rebuild gives is named, and gets them. The index
+/// interval of the topic decides which batches are indexed: say it with --set, or a sound index of
+/// another interval is replaced, too. Transaction indexes are rebuilt by recover. The broker must
+/// be stopped.
+#[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct ReindexArgs {
+    /// Partition or log directory
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+
+    /// Say which indexes would be replaced, and change no byte
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    topic: TopicArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  alluvium reindex --dry-run /var/lib/kafka/data
+  alluvium reindex --set index.interval.bytes=512 /var/lib/kafka/data/orders-0";
+
+/// Runs the command.
+pub(crate) fn run(args: &ReindexArgs, console: &mut Console) -> Result<(), CliError> {
+    let config = args.topic.config()?;
+    let data = data_dir(&args.dir, console)?;
+    let partitions = partitions(&args.dir)?;
+    let lock = if args.dry_run {
+        data.refuse_if_in_use()?;
+        None
+    } else {
+        Some(data.lock()?)
+    };
+    let verb = if args.dry_run { "would rebuild" } else { "rebuilt" };
+    for partition in &partitions {
+        let stale = stale(partition, &config)?;
+        if let (Some(lock), false) = (&lock, stale.is_empty()) {
+            let pool = FilePool::for_this_process();
+            let dir = PartitionDir::open(&partition.path, lock, &pool);
+            let dir = dir.map_err(|source| CliError::Segment { source })?;
+            for (files, _) in &stale {
+                let segment = Segment::open(&dir, files.base, segment_config(&config));
+                let segment = segment.map_err(|source| CliError::Segment { source })?;
+                segment
+                    .rebuild_indexes()
+                    .and_then(|_| segment.flush())
+                    .map_err(|source| CliError::Segment { source })?;
+            }
+            dir.sync_names().map_err(|source| CliError::Segment { source })?;
+        }
+        for (files, which) in &stale {
+            let log = files.log.as_ref().map_or(Path::new(""), |log| &log.path);
+            console.print(format_args!("{verb} {which} of {}\n", log.display()));
+        }
+        if stale.is_empty() {
+            console.print(format_args!("{}: in order\n", partition.path.display()));
+        }
+        console.spill()?;
+    }
+    Ok(())
+}
+
+/// The segments whose indexes are not what a rebuild gives, and which of them.
+fn stale(
+    partition: &Partition,
+    config: &LogConfig,
+) -> Result<Vec<(SegmentFiles, &'static str)>, CliError> {
+    let mut stale = Vec::new();
+    for (files, log) in partition.logs() {
+        let built = build(files, &log.path, config)?;
+        let offsets = is_same(files.index.as_ref(), &built.offset_index)?;
+        let times = is_same(files.time_index.as_ref(), &built.time_index)?;
+        let which = match (offsets, times) {
+            (true, true) => continue,
+            (false, true) => "the offset index",
+            (true, false) => "the time index",
+            (false, false) => "offset and time index",
+        };
+        stale.push((files.clone(), which));
+    }
+    Ok(stale)
+}
+
+/// What a rebuild gives. What lies behind damage gets no entries.
+fn build(files: &SegmentFiles, log: &Path, config: &LogConfig) -> Result<BuiltIndexes, CliError> {
+    let file = LogFile::open(log)?;
+    let mut builder = IndexBuilder::new(files.base, config.index_interval_bytes());
+    let mut walk = Walk::new(&file, 0);
+    while let Step::Entry(head) = walk.step()? {
+        let size = u32::try_from(head.size).unwrap_or(u32::MAX);
+        let position = position_of(head.position);
+        let info = BatchInfo::new(head.last_offset, position, size, head.max_timestamp);
+        if builder.push(info).is_err() {
+            break;
+        }
+    }
+    Ok(builder.finish().unwrap_or_default())
+}
+
+/// Whether the file holds these bytes; a missing one is the same as an empty one.
+fn is_same(file: Option<&FileInfo>, bytes: &[u8]) -> Result<bool, CliError> {
+    let Some(file) = file else { return Ok(bytes.is_empty()) };
+    if file.bytes != bytes.len() as u64 {
+        return Ok(false);
+    }
+    let found = fs::read(&file.path).map_err(CliError::io("read", &file.path))?;
+    Ok(found == bytes)
+}
+
+fn segment_config(config: &LogConfig) -> SegmentConfig {
+    SegmentConfig::new()
+        .index_interval_bytes(config.index_interval_bytes())
+        .max_index_bytes(config.segment_index_bytes())
+}
