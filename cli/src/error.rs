@@ -29,7 +29,7 @@ pub(crate) enum CliError {
     #[error("{} is no file, partition or log directory of Kafka", path.display())]
     NotKafka { path: PathBuf },
     /// The log directory is in use, or cannot be locked.
-    #[error("stop the broker first")]
+    #[error("{}", lock_advice(source))]
     Lock { source: LockError },
     /// A setting is unknown or out of bounds.
     #[error("a setting is wrong")]
@@ -49,6 +49,9 @@ pub(crate) enum CliError {
     /// A name that is no command's.
     #[error("there is no command {name}")]
     NoSuchCommand { name: String },
+    /// A directory that should be that of a partition.
+    #[error("{} is no partition directory", path.display())]
+    NotAPartition { path: PathBuf },
     /// An option of another form of output.
     #[error("{option} does not go with this --format; see alluvium help dump")]
     Misplaced { option: &'static str },
@@ -71,5 +74,13 @@ impl CliError {
     /// Whether the reader of our output has gone: the end, but no fault.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output { source } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// What to do where a lock cannot be had.
+fn lock_advice(error: &LockError) -> &'static str {
+    match error {
+        LockError::Held { .. } => "stop the broker first",
+        _ => "the log directory cannot be locked",
     }
 }

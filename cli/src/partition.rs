@@ -164,6 +164,16 @@ pub(crate) enum DirKind {
     Neither,
 }
 
+/// Refuses what is no partition directory.
+pub(crate) fn must_be_partition(path: &Path) -> Result<(), CliError> {
+    match kind_of(path)? {
+        DirKind::Partition => Ok(()),
+        DirKind::LogDir | DirKind::Neither => {
+            Err(CliError::NotAPartition { path: path.to_path_buf() })
+        }
+    }
+}
+
 /// What `path` is, by what lies in it.
 pub(crate) fn kind_of(path: &Path) -> Result<DirKind, CliError> {
     let names = list(path)?;

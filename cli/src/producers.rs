@@ -37,6 +37,7 @@ pub(crate) struct ProducersArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &ProducersArgs, console: &mut Console) -> Result<(), CliError> {
+    let mut is_empty = true;
     for partition in partitions(&args.dir)? {
         let dir = PartitionDir::read_only(&partition.path, &FilePool::for_this_process());
         let log_start = partition.log_start(console)?;
@@ -56,6 +57,7 @@ pub(crate) fn run(args: &ProducersArgs, console: &mut Console) -> Result<(), Cli
                 "producer", "epoch", "last time", "sequence", "last offset"
             ));
         }
+        is_empty &= producers.is_empty();
         for entry in producers {
             if args.json {
                 json(&name, entry, console);
@@ -64,6 +66,10 @@ pub(crate) fn run(args: &ProducersArgs, console: &mut Console) -> Result<(), Cli
             }
             console.spill()?;
         }
+    }
+    if is_empty && !args.json {
+        let what = if args.open { "no open transaction" } else { "no producers" };
+        console.print(format_args!("{what}\n"));
     }
     Ok(())
 }

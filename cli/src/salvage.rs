@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use alluvium_log_manager::{AppendError, Log};
 use alluvium_record_format::{Entry, LeaderEpoch, Offset};
+use alluvium_segment::PartitionDirName;
 use clap::Args;
 use serde_json::json;
 
@@ -13,7 +14,7 @@ use crate::data_dir::TopicArgs;
 use crate::error::CliError;
 use crate::inflate::Inflater;
 use crate::log_file::LogFile;
-use crate::partition::Partition;
+use crate::partition::{Partition, must_be_partition};
 use crate::walk::{Step, Walk};
 
 /// Copy every sound batch of a damaged partition into a new directory that Kafka opens
@@ -48,7 +49,12 @@ Exit codes: 0 nothing was lost, 1 something was, 2 wrong usage or an I/O error."
 
 /// Runs the command.
 pub(crate) fn run(args: &SalvageArgs, console: &mut Console) -> Result<(), CliError> {
+    must_be_partition(&args.dir)?;
     let partition = Partition::read(&args.dir)?;
+    let name = args.out.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if PartitionDirName::parse(name).is_none() {
+        return Err(CliError::NotAPartition { path: args.out.clone() });
+    }
     if args.out.exists() {
         let error = std::io::ErrorKind::AlreadyExists.into();
         return Err(CliError::io("make", &args.out)(error));

@@ -10,7 +10,7 @@ use crate::data_dir::{DataDir, TopicArgs};
 use crate::error::CliError;
 use crate::log_end;
 use crate::log_file::LogFile;
-use crate::partition::Partition;
+use crate::partition::{Partition, must_be_partition};
 use crate::readable::Bytes;
 use crate::walk::{Step, Walk};
 
@@ -46,6 +46,7 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(args: &TruncateArgs, console: &mut Console) -> Result<(), CliError> {
     let target = Offset::new(args.to);
+    must_be_partition(&args.dir)?;
     let partition = Partition::read(&args.dir)?;
     let mut data = DataDir::above(&args.dir, console)?;
     if target.get() < 0 {
@@ -84,6 +85,9 @@ fn tell(partition: &Partition, target: Offset, console: &mut Console) -> Result<
         return Ok(());
     }
     console.print(format_args!("{name}: would cut from offset {end} to {target}\n"));
+    if target <= log_start {
+        console.print(format_args!("  the log starts at {log_start}: all of its records go\n"));
+    }
     for (segment, log) in partition.logs() {
         if segment.base > target {
             let bytes = Bytes(log.bytes);

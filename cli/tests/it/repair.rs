@@ -208,6 +208,23 @@ fn reindex_replaces_what_a_rebuild_would_not_give() {
 }
 
 #[test]
+fn what_mends_takes_no_log_directory_for_a_partition() {
+    let dir = torn();
+    let before = state(dir.path());
+    for args in [
+        &["truncate", ".", "--to", "5"][..],
+        &["truncate", ".", "--to", "5", "--dry-run"],
+        &["salvage", ".", "out/t-0"],
+        &["salvage", "t-0", "out/nonsense"],
+    ] {
+        let run = run(dir.path(), args);
+        assert_eq!(run.code, Some(2), "{args:?}");
+        assert!(run.stderr.contains("is no partition directory"), "{}", run.stderr);
+    }
+    assert_eq!(state(dir.path()), before);
+}
+
+#[test]
 fn settings_are_checked() {
     let dir = torn();
     let run = |setting| run(dir.path(), &["recover", "--dry-run", "--set", setting, "t-0"]);
