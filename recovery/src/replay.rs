@@ -145,6 +145,9 @@ pub(crate) fn take_replayed(
 ) -> Result<(), ProducerError> {
     const REPLICATION: AppendRequest = AppendRequest::new(AppendOrigin::Replication);
     let Ok(Some(batch)) = batch.producer() else { return Ok(()) };
+    if state.take_plain(&batch) {
+        return Ok(());
+    }
     if let Prepared::Append(prepared) = state.prepare(&REPLICATION, [batch])? {
         for completed in state.apply(prepared) {
             ended(state, &completed);

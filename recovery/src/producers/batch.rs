@@ -5,6 +5,8 @@ use alluvium_record_format::{
     ProducerId, Sequence, Timestamp, TxnOutcome,
 };
 
+use crate::BatchMetadata;
+
 /// Who appends. Decides which checks a batch must pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -82,6 +84,17 @@ impl ProducerBatch {
             content,
             place: None,
         })
+    }
+
+    /// What an entry remembers of it.
+    pub(super) fn metadata(&self) -> BatchMetadata {
+        let delta = self.last_offset.get().saturating_sub(self.base_offset.get());
+        BatchMetadata {
+            last_sequence: self.last_sequence,
+            last_offset: self.last_offset,
+            offset_delta: i32::try_from(delta).unwrap_or(i32::MAX),
+            timestamp: self.max_timestamp,
+        }
     }
 
     /// Adds where the batch lies.

@@ -5,7 +5,6 @@ use alluvium_record_format::{ProducerEpoch, Sequence};
 use super::txns::{CompletedTxn, OngoingTxn};
 use super::verification::VerificationEntry;
 use super::{AppendOrigin, BatchContent, ProducerBatch, ProducerEntry, ProducerError, TxnMarker};
-use crate::BatchMetadata;
 
 /// The producer before its first batch.
 const NO_EPOCH: ProducerEpoch = ProducerEpoch::new(-1);
@@ -85,16 +84,7 @@ impl ProducerUpdate {
         if origin == AppendOrigin::Client {
             self.check_sequence(batch)?;
         }
-        let delta = batch.last_offset.get().saturating_sub(batch.base_offset.get());
-        self.entry.add_batch(
-            batch.producer_epoch,
-            BatchMetadata {
-                last_sequence: batch.last_sequence,
-                last_offset: batch.last_offset,
-                offset_delta: i32::try_from(delta).unwrap_or(i32::MAX),
-                timestamp: batch.max_timestamp,
-            },
-        );
+        self.entry.add_batch(batch.producer_epoch, batch.metadata());
         match (self.entry.current_txn_first_offset, batch.is_transactional) {
             (Some(_), false) => Err(ProducerError::InvalidTxnState {
                 producer_id: batch.producer_id,

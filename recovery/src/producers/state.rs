@@ -7,8 +7,8 @@ use alluvium_record_format::{Offset, ProducerEpoch, ProducerId, Timestamp};
 use super::txns::Transactions;
 use super::verification::VerificationEntry;
 use super::{
-    CompletedTxn, OngoingTxn, PreparedAppend, ProducerEntry, ProducerError, VerificationGuard,
-    VerificationRequest,
+    BatchContent, CompletedTxn, OngoingTxn, PreparedAppend, ProducerBatch, ProducerEntry,
+    ProducerError, VerificationGuard, VerificationRequest,
 };
 
 /// Settings of producer state.
@@ -298,6 +298,22 @@ impl ProducerState {
     #[must_use]
     pub fn is_snapshot_due(&self) -> bool {
         self.map_end_offset > self.snapshot_offset
+    }
+
+    /// Takes a replicated batch that cannot fail and touches no transaction, without the detour of
+    /// preparing it; false for any other.
+    pub(crate) fn take_plain(&mut self, batch: &ProducerBatch) -> bool {
+        let is_plain = batch.content == BatchContent::Data && !batch.is_transactional;
+        match self.producers.get_mut(&batch.producer_id).filter(|_| is_plain) {
+            Some(entry)
+                if entry.current_txn_first_offset.is_none()
+                    && entry.producer_epoch <= batch.producer_epoch =>
+            {
+                entry.add_batch(batch.producer_epoch, batch.metadata());
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Whether no producer is known and no completed transaction waits for the high watermark.
