@@ -234,8 +234,10 @@ impl Directory {
         self.steps.push(PlannedStep { step, content: Arc::default(), sync: false });
         let log = SegmentFileName::new(base, FileKind::Log);
         let source = self.files.get(&log).map_or((log, 0), |state| (state.on_disk, state.start));
-        for kind in FileKind::SEGMENT {
-            self.files.remove(&SegmentFileName::new(base, kind));
+        for base in parts.iter().map(|part| part.0).chain([base]) {
+            for kind in FileKind::SEGMENT {
+                self.files.remove(&SegmentFileName::new(base, kind));
+            }
         }
         for (base, start, len) in parts.iter().copied() {
             let name = |kind| SegmentFileName::new(base, kind);

@@ -25,7 +25,7 @@ pub(super) struct Loader<'p> {
     /// The last segment and the offset after its last batch.
     end: Option<(Offset, Offset)>,
     /// Segments that would be split if they were not damaged.
-    unsplit: BTreeSet<Offset>,
+    pub(super) unsplit: BTreeSet<Offset>,
 }
 
 /// The log after a load.

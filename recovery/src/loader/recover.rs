@@ -206,6 +206,8 @@ struct SegmentWalk<'w, 'p> {
     recovery: Recovery,
     /// The segment was synced once, and with it the epochs of its batches.
     is_trusted: bool,
+    /// It should be split, and is too damaged for that.
+    is_unsplit: bool,
     builder: IndexBuilder,
     epochs: &'w mut LeaderEpochCache,
     state: &'w mut ProducerState,
@@ -233,6 +235,7 @@ impl<'w, 'p> SegmentWalk<'w, 'p> {
             config: loader.config,
             recovery,
             is_trusted: loader.is_trusted(recovery),
+            is_unsplit: loader.unsplit.contains(&recovery.base),
             builder: IndexBuilder::new(recovery.base, interval),
             epochs: &mut loader.epochs,
             state,
@@ -267,12 +270,11 @@ impl<'w, 'p> SegmentWalk<'w, 'p> {
             self.damage.get_or_insert(damage);
         }
         let info = batch.index_info();
-        if info.last_offset < self.recovery.base {
-            let found = info.last_offset.get();
-            return Err(Stop::Damage(CorruptKind::out_of_range(found).at(batch.position)));
+        if let Some(damage) = batch.misplaced(self.recovery.base) {
+            return Err(Stop::Damage(damage));
         }
         if info.last_offset.relative_to(self.recovery.base).is_none() {
-            return Err(Stop::Overflow(info.last_offset));
+            return Err(self.overflow(info.last_offset, batch));
         }
         match self.builder.push(info) {
             Ok(()) => {}
@@ -287,6 +289,13 @@ impl<'w, 'p> SegmentWalk<'w, 'p> {
             self.note(batch);
         }
         Ok(())
+    }
+
+    fn overflow(&self, offset: Offset, batch: &FoundBatch) -> Stop {
+        if self.is_unsplit {
+            return Stop::Damage(CorruptKind::out_of_range(offset.get()).at(batch.position));
+        }
+        Stop::Overflow(offset)
     }
 
     /// Takes a sound batch into leader epochs, producer state and the transaction index.

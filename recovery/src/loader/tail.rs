@@ -98,10 +98,13 @@ fn walk(file: &LogFile, from: u32, base: Offset, index_fits: bool) -> Result<Tai
     let mut next_offset = base;
     loop {
         let damage = match walk.step()? {
-            Step::Batch(batch) | Step::Bad(batch, _) => {
-                next_offset = batch.next_offset();
-                continue;
-            }
+            Step::Batch(batch) | Step::Bad(batch, _) => match batch.misplaced(base) {
+                None => {
+                    next_offset = batch.next_offset();
+                    continue;
+                }
+                damage => damage,
+            },
             Step::Damage(damage) => Some(damage),
             Step::End => None,
         };

@@ -1,6 +1,8 @@
 //! One batch as a scan found it: what indexes, epochs and producer state need to know.
 
-use alluvium_record_format::{BatchHeader, Corruption, LeaderEpoch, Offset, Position, Timestamp};
+use alluvium_record_format::{
+    BatchHeader, CorruptKind, Corruption, LeaderEpoch, Offset, Position, Timestamp,
+};
 use alluvium_sparse_index::BatchInfo;
 
 use crate::{BatchContent, ProducerBatch};
@@ -69,6 +71,14 @@ impl FoundBatch {
     #[must_use]
     pub fn next_offset(&self) -> Offset {
         Offset::new(self.last_offset().get().wrapping_add(1))
+    }
+
+    /// The damage of a batch that cannot be in the segment with this base offset: its offsets lie
+    /// below, or leave none for the next record.
+    pub(crate) fn misplaced(&self, segment_base: Offset) -> Option<Corruption> {
+        let last = self.last_offset();
+        let is_misplaced = last < segment_base || last == Offset::MAX;
+        is_misplaced.then(|| CorruptKind::out_of_range(last.get()).at(self.position))
     }
 
     /// The leader epoch under which it was written, if it says.

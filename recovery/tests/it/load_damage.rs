@@ -460,3 +460,26 @@ fn a_long_segment_is_recovered_alike_by_one_thread_and_by_many() {
     }
     assert!(outcomes.windows(2).all(|pair| pair[0] == pair[1]));
 }
+
+/// A segment that should be split and cannot be, as its offsets fall back behind the overflow.
+#[test]
+fn a_sealed_segment_that_cannot_be_split_is_kept_and_reported() {
+    let log = [l3(0), at_offset(l3(1), 3_000_000_000), at_offset(l3(2), 7)].concat();
+    let disk = Disk::new();
+    disk.segment(0, &log);
+    disk.segment_with_indexes(20, &at_offset(l3(0), 20));
+    let loaded = disk.load(&clean(23));
+    assert_eq!((segments(&loaded), loaded.log_end_offset.get()), (vec![(0, 354), (20, 118)], 23));
+    let kept = |warning: &Warning| matches!(warning, Warning::DamageKept { .. });
+    assert!(loaded.report.warnings.iter().any(kept));
+}
+
+#[test]
+fn batches_below_the_base_of_their_segment_are_cut() {
+    for config in [clean(9), unclean()] {
+        let disk = Disk::new();
+        disk.segment_with_indexes(9, &[at_offset(l3(0), 9), l3(1)].concat());
+        let log = disk.load(&config);
+        assert_eq!((segments(&log), log.log_end_offset.get()), (vec![(9, 118)], 12));
+    }
+}
