@@ -46,7 +46,7 @@ impl BatchHeader {
     /// Reads the header at the start of `bytes`, which is byte `at` of its file.
     ///
     /// Checks shape alone: magic 2 and a length field of at least 49. Bytes after the header
-    /// are not looked at, nor is the CRC: see [`Batch::verify_crc`].
+    /// are not looked at, nor is the CRC: see [`Batch::verify_crc`](crate::Batch::verify_crc).
     ///
     /// # Errors
     ///
