@@ -34,7 +34,7 @@ pub enum SegmentError {
         source: io::Error,
     },
     /// An index could not be read or changed.
-    #[error("an index of a segment failed")]
+    #[error(transparent)]
     #[non_exhaustive]
     Index {
         /// What the index said, with its path.

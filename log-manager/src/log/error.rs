@@ -31,21 +31,21 @@ pub enum LogError {
         source: Arc<LogError>,
     },
     /// A file of a segment failed or is damaged.
-    #[error("a segment failed")]
+    #[error(transparent)]
     #[non_exhaustive]
     Segment {
         /// Why.
         source: SegmentError,
     },
     /// Another file of the log failed.
-    #[error("a file beside the segments failed")]
+    #[error(transparent)]
     #[non_exhaustive]
     File {
         /// Why.
         source: FileError,
     },
     /// The log could not be brought into order.
-    #[error("the log cannot be loaded")]
+    #[error(transparent)]
     #[non_exhaustive]
     Load {
         /// Why.
@@ -61,7 +61,7 @@ pub enum LogError {
         source: io::Error,
     },
     /// The log directory is in use by somebody else.
-    #[error("the log directory cannot be locked")]
+    #[error(transparent)]
     #[non_exhaustive]
     Lock {
         /// Why.
@@ -129,7 +129,7 @@ pub enum AppendError {
         source: ProducerError,
     },
     /// The log itself failed.
-    #[error("the log cannot be appended to")]
+    #[error(transparent)]
     #[non_exhaustive]
     Log {
         /// Why.

@@ -12,7 +12,7 @@ use crate::{ErrorCode, LogError};
 #[non_exhaustive]
 pub enum ManagerError {
     /// Somebody else uses a log directory.
-    #[error("a log directory cannot be locked")]
+    #[error(transparent)]
     #[non_exhaustive]
     Locked {
         /// Why.
@@ -84,14 +84,14 @@ pub enum ManagerError {
         source: LogError,
     },
     /// A file of a log directory failed.
-    #[error("a file of a log directory failed")]
+    #[error(transparent)]
     #[non_exhaustive]
     File {
         /// Why.
         source: FileError,
     },
     /// A partition's directory could not be changed.
-    #[error("a directory could not be changed")]
+    #[error(transparent)]
     #[non_exhaustive]
     Directory {
         /// Why.
