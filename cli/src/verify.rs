@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use self::finding::Kind;
+use self::finding::{Kind, Severity};
 use self::report::Report;
 use self::run::Event;
 pub use self::run::VerifySummary;
@@ -80,7 +80,7 @@ fn help() -> String {
          Findings (a note is unusual but sound, and does not change the exit code):\n",
     );
     for kind in Kind::ALL {
-        let note = if kind.severity().name() == "note" { " (note)" } else { "" };
+        let note = if kind.severity() == Severity::Note { " (note)" } else { "" };
         // A String takes every character, so there is no error to hand on.
         let _ = write!(text, "\n  {}{note}\n", kind.code());
         for paragraph in [kind.meaning(), kind.advice()] {

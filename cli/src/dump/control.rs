@@ -1,10 +1,8 @@
 //! What the line of a control record says.
 
 use alluvium_record_format::{
-    ControlRecord, CorruptKind, KRaftVoter, KRaftVoters, LeaderChange, TxnOutcome, Uuid, Voter,
+    ControlRecord, CorruptKind, KRaftVoter, KRaftVoters, LeaderChange, TxnOutcome, Voter,
 };
-use base64::Engine;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
 use crate::console::Console;
 use crate::text::push_json_string;
@@ -57,7 +55,7 @@ fn leader_change(change: &LeaderChange, console: &mut Console) {
 fn voter(voter: &Voter, console: &mut Console) {
     console.print(format_args!("{{\"voterId\":{}", voter.voter_id));
     if let Some(id) = voter.voter_directory_id {
-        console.print(format_args!(",\"voterDirectoryId\":\"{}\"", id_text(id)));
+        console.print(format_args!(",\"voterDirectoryId\":\"{id}\""));
     }
     console.buffer().push(b'}');
 }
@@ -71,8 +69,7 @@ fn kraft_voters(voters: &KRaftVoters, console: &mut Console) {
 fn kraft_voter(voter: &KRaftVoter, console: &mut Console) {
     console.print(format_args!(
         "{{\"voterId\":{},\"voterDirectoryId\":\"{}\",\"endpoints\":",
-        voter.voter_id,
-        id_text(voter.voter_directory_id)
+        voter.voter_id, voter.voter_directory_id
     ));
     list(
         &voter.endpoints,
@@ -102,9 +99,4 @@ fn list<T>(items: &[T], print: impl Fn(&T, &mut Console), console: &mut Console)
         print(item, console);
     }
     console.buffer().push(b']');
-}
-
-/// An id as Kafka writes it.
-fn id_text(id: Uuid) -> String {
-    BASE64_URL_SAFE_NO_PAD.encode(id.into_bytes())
 }

@@ -1,6 +1,6 @@
 //! The table of a log.
 
-use alluvium_record_format::{Batch, Entry, LegacyEntry, Offset, Record, Timestamp};
+use alluvium_record_format::{Batch, Entry, LegacyEntry, Offset, Record, Timestamp, TimestampType};
 use anstyle::{AnsiColor, Style};
 
 use super::Options;
@@ -78,7 +78,7 @@ impl Table<'_> {
             (attributes.is_transactional(), " transactional"),
             (attributes.is_control(), " control"),
             (attributes.has_delete_horizon(), " delete-horizon"),
-            (attributes.timestamp_type().name() == "LogAppendTime", " append-time"),
+            (attributes.timestamp_type() == TimestampType::LogAppendTime, " append-time"),
         ];
         for (_, flag) in flags.iter().filter(|(is_set, _)| *is_set) {
             self.console.print(format_args!("{flag}"));
