@@ -87,15 +87,21 @@ impl<'a> Batch<'a> {
     /// `UnknownCodec`, `RecordCount`, and `NotInflated` where the batch is compressed: inflate
     /// it first, then use [`Records::new`].
     pub fn records(&self) -> Result<Records<'a>, Corruption> {
-        let attributes = self.header.attributes();
-        match attributes.codec() {
-            _ if self.header.is_empty() => Records::new(self.header, &[], self.payload_position()),
-            Some(Codec::None) => Records::new(self.header, self.payload(), self.payload_position()),
-            Some(codec) => Err(CorruptKind::NotInflated { codec }.at(self.payload_position())),
-            None => {
-                let at = self.position.saturating_add_len(offset_of!(BatchHeader, attributes));
-                Err(CorruptKind::UnknownCodec { id: attributes.codec_id() }.at(at))
-            }
+        if self.header.is_empty() {
+            return Records::new(self.header, &[], self.payload_position());
         }
+        match self.codec()? {
+            Codec::None => Records::new(self.header, self.payload(), self.payload_position()),
+            codec => Err(CorruptKind::NotInflated { codec }.at(self.payload_position())),
+        }
+    }
+
+    /// The codec, or `UnknownCodec` at the attributes.
+    pub(crate) fn codec(&self) -> Result<Codec, Corruption> {
+        let attributes = self.header.attributes();
+        attributes.codec().ok_or_else(|| {
+            let at = self.position.saturating_add_len(offset_of!(BatchHeader, attributes));
+            CorruptKind::UnknownCodec { id: attributes.codec_id() }.at(at)
+        })
     }
 }

@@ -7,7 +7,7 @@ use super::decode::{Decoder, Fault, Rules, Source};
 #[cfg(feature = "zstd")]
 use super::zstd;
 use crate::record_stream::{RecordStream, Window};
-use crate::{Batch, Codec, CorruptKind, Corruption, Position, Records};
+use crate::{Batch, Codec, CorruptKind, Corruption, Records};
 
 /// Decompresses payloads, and keeps the state of its codecs from one to the next.
 ///
@@ -128,7 +128,7 @@ impl Decompressor {
         if header.record_count() == 0 {
             return Records::new(header, &[], at);
         }
-        let codec = codec_of(batch)?;
+        let codec = batch.codec()?;
         if codec == Codec::None {
             return Records::new(header, batch.payload(), at);
         }
@@ -157,7 +157,7 @@ impl Decompressor {
         let (payload, at) = (batch.payload(), batch.payload_position());
         let window = match batch.header().record_count() {
             ..=0 => Window::stored(&[]),
-            _ => match codec_of(batch)? {
+            _ => match batch.codec()? {
                 Codec::None => Window::stored(payload),
                 codec => {
                     let decoder = Decoder::open(&mut self.contexts, codec, payload, Rules::Current);
@@ -214,18 +214,6 @@ pub fn decompress(
 ) -> Result<(), CorruptKind> {
     Decompressor::new().decompress(codec, input, limit, out)
 }
-
-/// The codec of a batch, or `UnknownCodec` at its attributes.
-pub(crate) fn codec_of(batch: &Batch<'_>) -> Result<Codec, Corruption> {
-    let attributes = batch.header().attributes();
-    attributes.codec().ok_or_else(|| {
-        let at: Position = batch.position().saturating_add_len(ATTRIBUTES_AT);
-        CorruptKind::UnknownCodec { id: attributes.codec_id() }.at(at)
-    })
-}
-
-/// Byte of the attributes in a batch.
-const ATTRIBUTES_AT: usize = 21;
 
 /// What a decompressor keeps of a state or a buffer from one payload to the next: a rare large
 /// one gives its memory back.

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use super::high::HighCompressor;
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
+use super::high::HighCompressor;
 use super::{MAGIC, STORED, VERSION_1_INDEPENDENT};
 use crate::codec::compress::Failed;
 
