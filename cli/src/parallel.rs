@@ -28,6 +28,15 @@ pub(crate) fn run<T: Sync, R: Send, E>(
     mut each: impl FnMut(usize, R) -> Result<(), E>,
     mut idle: impl FnMut(),
 ) -> Result<(), E> {
+    if jobs == NonZeroUsize::MIN {
+        // Nobody to wait for: on a busy machine, waking a second thread can take longer than
+        // the work.
+        for (index, item) in items.iter().enumerate() {
+            each(index, work(item))?;
+            idle();
+        }
+        return Ok(());
+    }
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
     thread::scope(|scope| {
