@@ -483,3 +483,36 @@ fn batches_below_the_base_of_their_segment_are_cut() {
         assert_eq!((segments(&log), log.log_end_offset.get()), (vec![(9, 118)], 12));
     }
 }
+
+#[test]
+fn damage_below_the_log_start_costs_nothing_above_it() {
+    let mut damaged = all_l3();
+    damaged[118 + 100] ^= 1;
+    let disk = Disk::new();
+    disk.segment_with_indexes(0, &damaged);
+    disk.segment_with_indexes(9, &at_offset(l3(0), 9));
+    let log = disk.load(&unclean().log_start_offset(Offset::new(10)));
+    assert_eq!((segments(&log), log.log_end_offset.get()), (vec![(0, 354), (9, 118)], 12));
+    assert_eq!(log.log_start_offset.get(), 10);
+}
+
+#[test]
+fn a_rebuilt_index_after_a_clean_stop_costs_no_snapshot() {
+    let disk = Disk::new();
+    disk.segment(0, &all_l3());
+    disk.segment_with_indexes(9, &at_offset(l3(0), 9));
+    // Producers whose batches the log does not hold any more.
+    let mut gone = alluvium_recovery::ProducerEntry::new(
+        alluvium_record_format::ProducerId::new(7),
+        alluvium_record_format::ProducerEpoch::new(0),
+    );
+    gone.last_timestamp = NOW;
+    for offset in [9, 12] {
+        let snapshot = alluvium_recovery::encode_snapshot([&gone]);
+        disk.write(&format!("{offset:020}.snapshot"), &snapshot);
+    }
+    let log = disk.load(&clean(12));
+    assert_eq!(disk.files()["00000000000000000000.index"], L3_INDEX);
+    assert_eq!(snapshots(&log), [9, 12]);
+    assert_eq!(log.producers.producers().len(), 1);
+}
