@@ -6,7 +6,7 @@ mod show;
 use std::path::PathBuf;
 
 use alluvium_record_format::{Offset, Timestamp};
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 use self::find::Finder;
 use crate::console::Console;
@@ -19,17 +19,20 @@ use crate::error::CliError;
 /// one. An index entry that leads astray is named, and the log is scanned instead.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
+#[command(group(ArgGroup::new("target").required(true).multiple(true)))]
 pub(crate) struct LookupArgs {
     /// Partition directory
     #[arg(value_name = "DIR")]
     dir: PathBuf,
 
     /// Offset to look for; may be repeated
-    #[arg(long, value_name = "N", required_unless_present = "timestamp")]
+    #[arg(long, value_name = "N", group = "target", allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(i64).range(0..))]
     offset: Vec<i64>,
 
     /// Time to look for, in milliseconds since 1970 or like 2025-10-10T08:53:20Z; may be repeated
-    #[arg(long, value_name = "MS|RFC3339", value_parser = parse_time, allow_negative_numbers = true)]
+    #[arg(long, value_name = "MS|RFC3339", group = "target", allow_negative_numbers = true)]
+    #[arg(value_parser = parse_time)]
     timestamp: Vec<i64>,
 
     /// Print a JSON object a line

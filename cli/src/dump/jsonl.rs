@@ -15,7 +15,7 @@ use crate::error::CliError;
 use crate::inflate::Inflater;
 use crate::log_end::{self, LogEnd};
 use crate::log_file::LogFile;
-use crate::partition::Partition;
+use crate::partition::{Partition, must_be_partition};
 use crate::text::push_json_string;
 use crate::walk::{Head, Step, Walk};
 
@@ -74,7 +74,11 @@ pub(crate) fn run(
 ) -> Result<(), CliError> {
     for dir in dirs {
         match partition(dir, options, console) {
-            Err(error @ (CliError::Io { .. } | CliError::File { .. })) => {
+            Err(
+                error @ (CliError::Io { .. }
+                | CliError::File { .. }
+                | CliError::NotAPartition { .. }),
+            ) => {
                 console.failure(&error)?;
             }
             other => other?,
@@ -86,6 +90,7 @@ pub(crate) fn run(
 fn partition(dir: &Path, options: &Options, console: &mut Console) -> Result<(), CliError> {
     let isolation = options.isolation.unwrap_or_default();
     let values = options.values.unwrap_or_default();
+    must_be_partition(dir)?;
     let partition = Partition::read(dir)?;
     let begin = partition.log_start(console)?;
     let LogEnd { end, last_stable, .. } = log_end::of(&partition, begin)?;

@@ -5,12 +5,13 @@ mod log;
 
 use std::path::{Path, PathBuf};
 
+use alluvium_segment::SegmentFileName;
 use clap::Args;
 
 use crate::console::Console;
 use crate::error::CliError;
 use crate::log_file::LogFile;
-use crate::partition::Partition;
+use crate::partition::{Partition, is_small_file, must_be_partition};
 
 /// Options of the table.
 #[derive(Args, Debug)]
@@ -49,7 +50,11 @@ pub(crate) fn run(
 ) -> Result<(), CliError> {
     for path in paths {
         match dump(path, options, console) {
-            Err(error @ CliError::Io { .. }) => console.failure(&error)?,
+            Err(
+                error @ (CliError::Io { .. }
+                | CliError::NotAPartition { .. }
+                | CliError::NotKafka { .. }),
+            ) => console.failure(&error)?,
             other => other?,
         }
     }
@@ -58,6 +63,7 @@ pub(crate) fn run(
 
 fn dump(path: &Path, options: &Options, console: &mut Console) -> Result<(), CliError> {
     if path.is_dir() {
+        must_be_partition(path)?;
         for (_, log) in Partition::read(path)?.logs() {
             dump_file(&log.path, options, console)?;
         }
@@ -74,6 +80,15 @@ fn dump_file(path: &Path, options: &Options, console: &mut Console) -> Result<()
         Some("timeindex") => index::times(&file, console),
         Some("txnindex") => index::transactions(&file, console),
         Some("snapshot") => index::producers(&file, console),
-        _ => console.note(path, None, "neither log, index nor snapshot: not shown"),
+        _ if is_of_kafka(path) => {
+            console.note(path, None, "neither log, index nor snapshot: not shown")
+        }
+        _ => Err(CliError::NotKafka { path: path.to_path_buf() }),
     }
+}
+
+/// Whether a file that has no table may come along with `DIR/*`.
+fn is_of_kafka(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    is_small_file(name) || SegmentFileName::parse(name).is_some()
 }

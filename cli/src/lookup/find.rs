@@ -9,7 +9,7 @@ use crate::console::Console;
 use crate::error::CliError;
 use crate::inflate::Inflater;
 use crate::log_file::{LogFile, Window};
-use crate::partition::{FileInfo, Partition, SegmentFiles};
+use crate::partition::{FileInfo, Partition, SegmentFiles, must_be_partition};
 use crate::walk::{Head, Step, Walk, peek_head};
 
 /// A record, copied out of its batch.
@@ -48,6 +48,7 @@ pub(super) struct Finder {
 impl Finder {
     /// Lists the partition in `dir`.
     pub(super) fn open(dir: &Path, console: &mut Console) -> Result<Self, CliError> {
+        must_be_partition(dir)?;
         let partition = Partition::read(dir)?;
         let log_start = partition.log_start(console)?;
         Ok(Self { partition, log_start, inflater: Inflater::default(), stopped_at: None })

@@ -46,6 +46,38 @@ fn wrong_usage_exits_with_2() {
 }
 
 #[test]
+fn a_log_directory_is_refused_where_a_partition_is_asked_for() {
+    let disk = crate::disk::scratch(&[("meta.properties", b""), ("t-0/partition.metadata", b"")]);
+    let before = crate::disk::files(disk.path());
+    for args in [
+        &["dump", "."][..],
+        &["dump", "--format", "jsonl", "."],
+        &["lookup", ".", "--offset", "1"],
+        &["truncate", ".", "--to", "0"],
+        &["truncate", ".", "--to", "0", "--dry-run"],
+        &["salvage", ".", "u-0"],
+        &["salvage", "t-0", "bad"],
+        &["dump", "/proc/self/status"],
+    ] {
+        let run = run(disk.path(), args);
+        assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);
+        assert!(run.stdout.is_empty(), "{args:?}");
+    }
+    assert_eq!(crate::disk::files(disk.path()), before);
+}
+
+#[test]
+fn lookup_without_a_target_names_both_options() {
+    let run = run(Path::new("/"), &["lookup", "x-0"]);
+    assert_eq!(run.code, Some(2));
+    assert!(
+        run.stderr.contains("--offset") && run.stderr.contains("--timestamp"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
 fn help_and_version_exit_with_0_on_standard_output() {
     for args in [&["--help"][..], &["--version"], &["help", "dump"], &["dump", "-h"]] {
         let run = run(Path::new("/"), args);
