@@ -7,9 +7,11 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use rustix::fs::OFlags;
 
 /// A system call that is about to be made.
 #[derive(Debug)]
@@ -124,14 +126,16 @@ impl Io {
         Self { hook: Some(hook) }
     }
 
-    /// Opens an existing file to read, and to write if `write` is set.
+    /// Opens an existing file to read, and to write if `write` is set. Does not wait where it is
+    /// a pipe.
     ///
     /// # Errors
     ///
     /// As the system call.
     pub fn open(&self, path: &Path, write: bool) -> io::Result<File> {
         self.ask(|| IoCall::Open { path, create: false })?;
-        OpenOptions::new().read(true).write(write).open(path)
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        OpenOptions::new().read(true).write(write).custom_flags(flags).open(path)
     }
 
     /// Opens a file to read and write, and makes it if it is not there. Bytes in it stay.

@@ -3,12 +3,12 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use alluvium_record_format::{CorruptKind, Corruption, Position};
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use rustix::io::Errno;
 use zerocopy::IntoBytes;
 
@@ -96,7 +96,7 @@ impl IndexFile {
         entry_len: usize,
         permit: &MapPermit,
     ) -> Result<Self, IndexError> {
-        let file = File::open(path).map_err(|source| IndexError::io("open", path, 0, source))?;
+        let file = open_to_read(path).map_err(|source| IndexError::io("open", path, 0, source))?;
         let len = checked_len(path, &file, entry_len)?;
         if len > SEALED_IN_MEMORY_BYTES {
             return Self::open(path, entry_len, 0, permit);
@@ -344,6 +344,11 @@ fn open_existing(path: &Path) -> Result<File, IndexError> {
         .write(true)
         .open(path)
         .map_err(|source| IndexError::io("open", path, 0, source))
+}
+
+/// Opens a file to read it; does not wait where it is a pipe.
+pub(crate) fn open_to_read(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
 }
 
 fn identity_of(path: &Path, file: &File) -> Result<(u64, u64), IndexError> {

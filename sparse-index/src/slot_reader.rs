@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::IndexError;
-use crate::index_file::{checked_len, u64_of, usize_of};
+use crate::index_file::{checked_len, open_to_read, u64_of, usize_of};
 
 /// Reads single slots of an index file that is not open.
 pub(crate) struct SlotReader<'a> {
@@ -16,7 +16,7 @@ pub(crate) struct SlotReader<'a> {
 
 impl<'a> SlotReader<'a> {
     pub(crate) fn open(path: &'a Path, entry_len: usize) -> Result<Self, IndexError> {
-        let file = File::open(path).map_err(|source| IndexError::io("open", path, 0, source))?;
+        let file = open_to_read(path).map_err(|source| IndexError::io("open", path, 0, source))?;
         let len = usize_of(checked_len(path, &file, entry_len)?);
         Ok(Self { path, file, slots: len.checked_div(entry_len).unwrap_or(0) })
     }

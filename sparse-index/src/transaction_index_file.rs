@@ -10,7 +10,7 @@ use alluvium_record_format::Offset;
 use zerocopy::IntoBytes;
 
 use crate::entry::{StoredTxn, TXN_ENTRY_LEN};
-use crate::index_file::checked_len;
+use crate::index_file::{checked_len, open_to_read};
 use crate::{AbortedTxn, CollectedTxns, IndexError, Refusal, TransactionIndex};
 
 /// The transaction index of one segment: the aborted transactions whose marker lies in it.
@@ -198,7 +198,7 @@ fn byte_of(index: usize) -> u64 {
 }
 
 fn read_if_there(path: &Path) -> Result<Vec<u8>, IndexError> {
-    let file = match File::open(path) {
+    let file = match open_to_read(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(source) => return Err(IndexError::io("open", path, 0, source)),
