@@ -99,6 +99,12 @@ pub(crate) fn read_file(io: &Io, path: &Path, max: u64) -> Result<Vec<u8>, FileE
     read_range(io, &file, path, 0, found)
 }
 
+/// Reads the first `len` bytes of a file, fewer where it is shorter.
+pub(crate) fn read_start(io: &Io, path: &Path, len: usize) -> Result<Vec<u8>, FileError> {
+    let file = io.open(path, false).map_err(|e| FileError::io(path, FileAction::Open, e))?;
+    read_range(io, &file, path, 0, u64::try_from(len).unwrap_or(u64::MAX))
+}
+
 /// Reads `len` bytes of a file from `start` on, fewer only where the file ends.
 pub(crate) fn read_range(
     io: &Io,

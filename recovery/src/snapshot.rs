@@ -11,7 +11,7 @@ use alluvium_segment::Io;
 use zerocopy::big_endian::{I16, I32, I64, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::durable::read_file;
+use crate::durable::{read_file, read_start};
 use crate::{BatchMetadata, Damage, DamageKind, FileError, ProducerEntry};
 
 /// What stands before the entries.
@@ -223,7 +223,7 @@ pub fn encode_snapshot<'a>(entries: impl IntoIterator<Item = &'a ProducerEntry>)
 /// [`FileError::Corrupt`] as for [`ProducerSnapshot::parse`] and
 /// [`ProducerSnapshot::verify_crc`]: drop the file and take the one before. [`FileError::Io`].
 pub fn read_snapshot(io: &Io, path: &Path) -> Result<Vec<ProducerEntry>, FileError> {
-    let bytes = read_file(io, path, MAX_SNAPSHOT_BYTES)?;
+    let bytes = read_snapshot_bytes(io, path)?;
     decode(&bytes).map_err(|e| FileError::corrupt(path, e))
 }
 
@@ -233,8 +233,18 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Vec<ProducerEntry>, Damage> {
     Ok(snapshot.entries().map(SnapshotEntry::to_entry).collect())
 }
 
+/// The bytes of a snapshot file, which are no more than its count of producers calls for: what
+/// a file says of itself is read before memory is taken for it.
+pub(crate) fn read_snapshot_bytes(io: &Io, path: &Path) -> Result<Vec<u8>, FileError> {
+    let head = read_start(io, path, HEADER_LEN)?;
+    let count = Header::ref_from_prefix(&head).map_or(0, |(head, _)| head.entry_count.get());
+    let bytes = usize::try_from(count).unwrap_or(0).saturating_mul(SnapshotEntry::LEN);
+    let max = u64::try_from(bytes.saturating_add(HEADER_LEN)).unwrap_or(u64::MAX);
+    read_file(io, path, max.min(MAX_SNAPSHOT_BYTES))
+}
+
 /// Forty million producers.
-pub(crate) const MAX_SNAPSHOT_BYTES: u64 = 1 << 31;
+const MAX_SNAPSHOT_BYTES: u64 = 1 << 31;
 
 fn truncated(need: usize, have: usize) -> DamageKind {
     let wide = |len| u64::try_from(len).unwrap_or(u64::MAX);

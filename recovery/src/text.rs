@@ -6,8 +6,8 @@ use alluvium_record_format::Position;
 
 use crate::{Damage, DamageKind};
 
-/// The largest text file that is read: two million partitions of the longest topic name.
-pub(crate) const MAX_TEXT_BYTES: u64 = 512 << 20;
+/// The largest text file that is read: 250,000 partitions of the longest topic name.
+pub(crate) const MAX_TEXT_BYTES: u64 = 64 << 20;
 
 /// One line without its end.
 #[derive(Clone, Copy, Debug)]

@@ -14,6 +14,7 @@ use super::{Change, Reason, Step};
 use crate::durable::{TEMPORARY, read_file, read_range};
 use crate::producers::is_snapshot;
 use crate::scan::LogFile;
+use crate::snapshot::read_snapshot_bytes;
 use crate::{Damage, DamageKind, FileAction, FileError};
 
 /// The files of a log, as the load sees them.
@@ -178,6 +179,15 @@ impl Directory {
         match self.files.get(&name) {
             Some(FileState { content: Some(content), .. }) => Ok(content.to_vec()),
             Some(state) => read_file(self.io(), &self.dir.file_path(state.on_disk), max),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The content of a snapshot.
+    pub(super) fn read_snapshot(&self, name: SegmentFileName) -> Result<Vec<u8>, FileError> {
+        match self.files.get(&name) {
+            Some(FileState { content: Some(content), .. }) => Ok(content.to_vec()),
+            Some(state) => read_snapshot_bytes(self.io(), &self.dir.file_path(state.on_disk)),
             None => Ok(Vec::new()),
         }
     }

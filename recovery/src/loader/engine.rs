@@ -175,7 +175,7 @@ impl<'p> Loader<'p> {
         Ok(reason.map(|reason| Need::Recover(reason, Damage::Cut)))
     }
 
-    fn missing(&self, base: Offset) -> Result<Option<Reason>, FileError> {
+    fn missing(&mut self, base: Offset) -> Result<Option<Reason>, FileError> {
         if !self.directory.has(base, FileKind::OffsetIndex) {
             return Ok(Some(Reason::IndexMissing));
         }

@@ -55,12 +55,17 @@ impl Directory {
     }
 
     /// Whether the transaction index of a segment can be used.
-    pub(super) fn is_txn_index_sound(&self, base: Offset) -> Result<bool, FileError> {
+    pub(super) fn is_txn_index_sound(&mut self, base: Offset) -> Result<bool, FileError> {
         let name = SegmentFileName::new(base, FileKind::TransactionIndex);
         if !self.has(base, FileKind::TransactionIndex) {
             return Ok(true);
         }
-        let bytes = self.read(name, MAX_INDEX_BYTES)?;
+        // It has 34 bytes for each marker of 78: memory is taken for no more than the log's.
+        let max = self.len(SegmentFileName::new(base, FileKind::Log))?;
+        if self.len(name)? > max {
+            return Ok(false);
+        }
+        let bytes = self.read(name, max)?;
         let index = TransactionIndex::new(base, &bytes);
         Ok(index.spare_bytes() == 0 && index.sanity_check().is_ok())
     }
@@ -75,9 +80,6 @@ enum IndexEnd {
 
 const ENTRY_LEN: u64 = 8;
 const TIME_ENTRY_LEN: u64 = 12;
-
-/// The largest transaction index that is read: it has 34 bytes for each marker of 78.
-const MAX_INDEX_BYTES: u64 = 1 << 31;
 
 /// Whether a batch stands where the entry says, at or before the one that the entry is about:
 /// older brokers stored the last offset of an append with the position of its first batch.

@@ -67,10 +67,10 @@ impl FoundBatch {
         }
     }
 
-    /// The offset after its last record; wraps on damaged bytes.
+    /// The offset after its last record; the last offset where there is none.
     #[must_use]
     pub fn next_offset(&self) -> Offset {
-        Offset::new(self.last_offset().get().wrapping_add(1))
+        Offset::new(self.last_offset().get().saturating_add(1))
     }
 
     /// The damage of a batch that cannot be in the segment with this base offset: its offsets lie
