@@ -116,7 +116,7 @@ impl Log {
         let mut writer = shared.writer.lock();
         shared.check_open()?;
         let next_offset = shared.log_end();
-        let last_offset = offset_after(next_offset, i64::from(prepared.offset_count()) - 1);
+        let last_offset = last_of(next_offset, prepared.offset_count().into())?;
         let batch = prepared.assign(next_offset)?;
         let incoming = Incoming {
             bytes: batch.bytes(),
@@ -181,6 +181,9 @@ impl Log {
         if first_offset < log_end_offset {
             let last_offset = analysis.last_offset;
             return Err(AppendError::BelowLogEnd { first_offset, last_offset, log_end_offset });
+        }
+        if analysis.last_offset == Offset::MAX {
+            return Err(AppendError::OffsetsExhausted { first_offset });
         }
         let written = writer.append(shared, &config, &incoming, &mut effects);
         drop(writer);
@@ -388,6 +391,13 @@ pub(super) fn batches_of(bytes: &[u8]) -> impl Iterator<Item = Batch<'_>> {
         Ok(Entry::Batch(batch)) => Some(batch),
         _ => None,
     })
+}
+
+/// The last of `count` offsets from `first_offset` on, after which there must be another one.
+fn last_of(first_offset: Offset, count: i64) -> Result<Offset, AppendError> {
+    let next = first_offset.get().checked_add(count);
+    let last = next.map(|next| Offset::new(next.saturating_sub(1)));
+    last.ok_or(AppendError::OffsetsExhausted { first_offset })
 }
 
 /// The offset `count` after this one, or the largest.

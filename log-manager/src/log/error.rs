@@ -121,6 +121,13 @@ pub enum AppendError {
         /// The next offset of the log.
         log_end_offset: Offset,
     },
+    /// There is no offset after the last one of the append.
+    #[error("an append from offset {first_offset} on reaches the end of all offsets")]
+    #[non_exhaustive]
+    OffsetsExhausted {
+        /// The first offset, or the last of the first batch in old formats.
+        first_offset: Offset,
+    },
     /// A producer's sequence, epoch or transaction does not fit.
     #[error("the producer is refused")]
     #[non_exhaustive]
@@ -163,7 +170,9 @@ impl AppendError {
         match self {
             Self::Refused { source } => source.code(),
             Self::LargerThanSegment { .. } => ErrorCode::RecordListTooLarge,
-            Self::BelowLogEnd { .. } => ErrorCode::UnknownServerError,
+            Self::BelowLogEnd { .. } | Self::OffsetsExhausted { .. } => {
+                ErrorCode::UnknownServerError
+            }
             Self::Producer { source } => match source {
                 ProducerError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
                 ProducerError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,

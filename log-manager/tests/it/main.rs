@@ -5,6 +5,7 @@ mod batches;
 mod cluster;
 mod committing;
 mod disk;
+mod edges;
 mod failing;
 mod indexing;
 mod managing;
