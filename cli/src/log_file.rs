@@ -1,6 +1,6 @@
 //! Reads files in order through one buffer, with `pread` alone: no map, no write, no lock.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -9,6 +9,9 @@ use crate::error::CliError;
 
 /// Bytes of one read. Larger ones are no faster from the page cache.
 const CHUNK_BYTES: usize = 256 * 1024;
+
+/// The largest log file that Kafka opens: nothing behind it is looked at.
+pub(crate) const MAX_LOG_BYTES: u64 = 0x7fff_ffff;
 
 /// The smallest batch takes 61 bytes of at most 2 GiB, and its index entry 8.
 const MAX_INDEX_BYTES: u64 = 256 * 1024 * 1024;
@@ -22,13 +25,19 @@ pub(crate) struct LogFile {
 }
 
 impl LogFile {
-    /// Opens `path` for reading.
+    /// Opens `path` for reading. Only regular files: a pipe would keep us waiting, a device never
+    /// ends.
     pub(crate) fn open(path: &Path) -> Result<Self, CliError> {
-        let file = File::open(path).map_err(CliError::io("open", path))?;
-        let metadata = file.metadata().map_err(CliError::io("open", path))?;
+        let metadata = fs::metadata(path).map_err(CliError::io("open", path))?;
         if metadata.is_dir() {
             return Err(CliError::io("read", path)(io::ErrorKind::IsADirectory.into()));
         }
+        if !metadata.is_file() {
+            let kind = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+            return Err(CliError::io("read", path)(kind));
+        }
+        let file = File::open(path).map_err(CliError::io("open", path))?;
+        let metadata = file.metadata().map_err(CliError::io("open", path))?;
         Ok(Self { path: path.to_path_buf(), file, len: metadata.len() })
     }
 

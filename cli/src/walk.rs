@@ -8,7 +8,7 @@ use alluvium_record_format::{
 
 use crate::console::Console;
 use crate::error::CliError;
-use crate::log_file::{LogFile, Window};
+use crate::log_file::{LogFile, MAX_LOG_BYTES, Window};
 use crate::resync::{self, Rest};
 
 /// What the head of an entry says, whatever its magic.
@@ -96,9 +96,11 @@ pub(crate) struct Walk<'f> {
 }
 
 impl<'f> Walk<'f> {
-    /// Walks from byte `start`, where an entry must begin, to the end of the file.
+    /// Walks from byte `start`, where an entry must begin, to the end of the file, or to where
+    /// the largest log ends.
     pub(crate) fn new(file: &'f LogFile, start: u64) -> Self {
-        Self { window: Window::new(file, start, file.len()), given: 0, after_v2: false }
+        let end = file.len().min(MAX_LOG_BYTES);
+        Self { window: Window::new(file, start, end), given: 0, after_v2: false }
     }
 
     /// The byte behind the entry that was given out last.
@@ -228,4 +230,21 @@ pub(crate) fn peek_entry<'w>(
 /// A byte of a file as the formats count it. Behind 4 GiB, where no log reaches, the last one.
 pub(crate) fn position_of(byte: u64) -> Position {
     Position::new(u32::try_from(byte).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_ends_where_the_largest_log_does() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 40).unwrap();
+        let log = LogFile::open(file.path()).unwrap();
+        let mut walk = Walk::new(&log, MAX_LOG_BYTES - 100);
+        let zeros = walk.step().unwrap();
+        assert!(matches!(zeros, Step::Damage { rest: Rest::Zeros, .. }), "{zeros:?}");
+        assert!(matches!(walk.step().unwrap(), Step::End));
+        assert_eq!(walk.position(), MAX_LOG_BYTES);
+    }
 }

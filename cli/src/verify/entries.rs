@@ -9,6 +9,9 @@ use crate::log_file::{LogFile, Window};
 /// Entries that are searched for zeros in one go.
 const BLOCK_ENTRIES: usize = 4096;
 
+/// More than the entries of any log take: 34 bytes for each marker of 78, in 2 GiB.
+const MAX_INDEX_BYTES: u64 = 1 << 30;
+
 /// An entry and its first byte in the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot<T> {
@@ -26,7 +29,7 @@ pub(super) struct Entries<'f> {
 impl<'f> Entries<'f> {
     /// The entries of a file, of `entry_len` bytes each.
     pub(super) fn new(file: &'f LogFile, entry_len: usize) -> Self {
-        Self { window: Window::new(file, 0, file.len()), entry_len }
+        Self { window: Window::new(file, 0, MAX_INDEX_BYTES), entry_len }
     }
 
     /// The file.
@@ -68,8 +71,11 @@ impl<'f> Entries<'f> {
 
     /// Names the bytes behind the last whole entry.
     pub(super) fn finish(&self, findings: &mut Findings) {
-        let spare = self.window.left();
-        if spare > 0 {
+        let spare = self.window.file().len().saturating_sub(self.window.position());
+        if spare >= self.entry_len as u64 {
+            let detail = format!("{spare} bytes more than the entries of any log take");
+            findings.add(Kind::IndexLength, self.path(), self.window.position(), detail);
+        } else if spare > 0 {
             let detail = format!("{spare} bytes behind the last whole entry");
             findings.add(Kind::IndexLength, self.path(), self.window.position(), detail);
         }

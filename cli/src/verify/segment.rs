@@ -16,7 +16,7 @@ use super::time_index::TimeIndexCheck;
 use super::txn_index::TxnIndexCheck;
 use crate::error::CliError;
 use crate::inflate::{Checked, Inflater};
-use crate::log_file::LogFile;
+use crate::log_file::{LogFile, MAX_LOG_BYTES};
 use crate::progress::Progress;
 use crate::resync::{CRC_START, Rest, crc_of};
 use crate::walk::{Head, Step, Walk};
@@ -53,9 +53,6 @@ pub(super) struct SegmentFacts {
 /// that a wrong length takes no memory.
 const BIG_BATCH_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The largest file that Kafka opens.
-const MAX_SEGMENT_BYTES: u64 = 0x7fff_ffff;
-
 /// Byte of the leader epoch in a batch.
 const EPOCH_AT: u64 = 12;
 
@@ -66,7 +63,7 @@ pub(super) fn check(
     findings: &mut Findings,
 ) -> Result<SegmentFacts, CliError> {
     let log = LogFile::open(&job.log)?;
-    if log.len() > MAX_SEGMENT_BYTES {
+    if log.len() > MAX_LOG_BYTES {
         findings.add(Kind::SegmentSize, &job.log, None, format_args!("{} bytes", log.len()));
     }
     let open = |path: &Option<PathBuf>| path.as_deref().map(LogFile::open).transpose();

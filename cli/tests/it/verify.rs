@@ -399,3 +399,34 @@ fn findings_come_in_the_same_order_on_any_number_of_threads() {
     assert!(one.len() > 8);
     assert_eq!(one, eight);
 }
+
+/// A sparse file takes no room on the disk, whatever its length.
+#[test]
+fn an_index_that_is_longer_than_that_of_any_log_comes_to_an_end() {
+    let dir = scratch(&[(LOG, &three_batches()), (INDEX, &[]), (TIME_INDEX, &[])]);
+    let index = fs::File::options().write(true).open(dir.path().join(INDEX)).unwrap();
+    index.set_len(1 << 40).unwrap();
+    let (run, found) = findings(dir.path(), &["t-0"]);
+    assert_eq!(run.code, Some(1), "{found:?} {}", run.stderr);
+    assert!(found.contains(&format!("index-length {INDEX}:1073741824")), "{found:?}");
+}
+
+/// A pipe would keep the command waiting, a device would never end.
+#[test]
+fn a_pipe_or_a_device_in_the_place_of_a_file_is_refused_by_name() {
+    let dir = scratch(&[(LOG, &three_batches()), (INDEX, &[]), (TIME_INDEX, &[])]);
+    for (file, make) in [(LOG, &["mkfifo"][..]), (TIME_INDEX, &["ln", "-s", "/dev/zero"])] {
+        let path = dir.path().join(file);
+        fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new(make[0]).args(&make[1..]).arg(&path).status();
+        assert!(made.unwrap().success());
+        for args in [&["verify", "t-0"][..], &["verify", file], &["dump", file]] {
+            let run = run(dir.path(), args);
+            assert_ne!(run.code, Some(0), "{args:?} {}", run.stderr);
+            let said = run.text().to_owned() + &run.stderr;
+            assert!(said.contains(file), "{args:?} {said}");
+        }
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, []).unwrap();
+    }
+}
