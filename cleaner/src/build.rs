@@ -10,7 +10,7 @@ use crate::clean::Progress;
 use crate::error::CleanError;
 use crate::group::values;
 use crate::host::CleanHost;
-use crate::keys::{Key, Reader};
+use crate::keys::{HASHED_AT_ONCE, Hashed, Key, Reader};
 use crate::offset_map::OffsetMap;
 use crate::options::CleanOptions;
 use crate::transactions::Transactions;
@@ -46,7 +46,8 @@ pub(crate) fn build(
     let (from, to) = (options.first_dirty, options.first_uncleanable);
     transactions.expect(collect_aborted(segments, options, from, to)?);
     let dirty = values(segments, from, to);
-    let mut build = Build { map, reader, transactions, options, built: Built::default() };
+    let mut build =
+        Build { map, reader, transactions, options, built: Built::default(), waiting: Vec::new() };
     for (index, segment) in dirty.iter().enumerate() {
         let next = dirty.get(index + 1).map_or(to, |next| next.base_offset());
         build.segment(segment, host)?;
@@ -64,6 +65,7 @@ struct Build<'a> {
     transactions: Transactions,
     options: &'a CleanOptions,
     built: Built,
+    waiting: Vec<Hashed>,
 }
 
 impl Build<'_> {
@@ -117,12 +119,16 @@ impl Build<'_> {
                 Ok(())
             }
             Entry::Batch(batch) => {
-                let mut put = Put::of(self.map, self.options, &mut self.built);
-                self.reader.keys(batch, self.options.max_record_bytes, |key| put.key(key))
+                let mut put = Put::of(self.map, self.options, &mut self.built, &mut self.waiting);
+                self.reader.keys(batch, self.options.max_record_bytes, |key| put.key(key))?;
+                put.all();
+                Ok(())
             }
             Entry::Legacy(entry) => {
-                let mut put = Put::of(self.map, self.options, &mut self.built);
-                self.reader.legacy_keys(entry, |key| put.key(key))
+                let mut put = Put::of(self.map, self.options, &mut self.built, &mut self.waiting);
+                self.reader.legacy_keys(entry, |key| put.key(key))?;
+                put.all();
+                Ok(())
             }
             _ => Ok(()),
         }
@@ -134,25 +140,41 @@ struct Put<'a> {
     map: &'a mut OffsetMap,
     first_dirty: Offset,
     built: &'a mut Built,
+    waiting: &'a mut Vec<Hashed>,
 }
 
 impl<'a> Put<'a> {
-    const fn of(map: &'a mut OffsetMap, options: &CleanOptions, built: &'a mut Built) -> Self {
-        Self { map, first_dirty: options.first_dirty, built }
+    fn of(
+        map: &'a mut OffsetMap,
+        options: &CleanOptions,
+        built: &'a mut Built,
+        waiting: &'a mut Vec<Hashed>,
+    ) -> Self {
+        waiting.clear();
+        Self { map, first_dirty: options.first_dirty, built, waiting }
     }
 
-    /// False once the map is full.
+    /// Takes a record in, soon. False once the map is full.
     fn key(&mut self, key: Key<'_>) -> bool {
-        if let Some(bytes) = key.bytes
-            && key.offset >= self.first_dirty
-        {
-            if !self.map.put(bytes, key.offset) {
-                self.built.is_full = true;
-                return false;
+        self.waiting.push(Hashed::of(self.map, key));
+        self.waiting.len() < HASHED_AT_ONCE || self.all()
+    }
+
+    /// Takes in all records that wait. False once the map is full.
+    fn all(&mut self) -> bool {
+        self.map.touch(self.waiting.iter().filter_map(|record| record.place));
+        for record in self.waiting.drain(..) {
+            if let Some(place) = record.place
+                && record.offset >= self.first_dirty
+            {
+                if !self.map.put_at(place, record.offset) {
+                    self.built.is_full = true;
+                    return false;
+                }
+                self.built.latest = Some(record.offset);
             }
-            self.built.latest = Some(key.offset);
+            self.built.records += 1;
         }
-        self.built.records += 1;
         true
     }
 }

@@ -4,6 +4,8 @@ use alluvium_record_format::{
     Batch, CorruptKind, Corruption, Decompressor, LegacyEntry, Offset, Records,
 };
 
+use crate::offset_map::{OffsetMap, Place};
+
 /// What the rules look at.
 #[derive(Clone, Copy)]
 pub(crate) struct Key<'a> {
@@ -11,6 +13,25 @@ pub(crate) struct Key<'a> {
     pub(crate) bytes: Option<&'a [u8]>,
     pub(crate) is_tombstone: bool,
 }
+
+/// A record whose key was hashed, waiting for its turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hashed {
+    pub(crate) offset: Offset,
+    pub(crate) place: Option<Place>,
+    pub(crate) is_tombstone: bool,
+}
+
+impl Hashed {
+    #[inline]
+    pub(crate) fn of(map: &OffsetMap, key: Key<'_>) -> Self {
+        let place = key.bytes.map(|bytes| map.place(bytes));
+        Self { offset: key.offset, place, is_tombstone: key.is_tombstone }
+    }
+}
+
+/// So many records are hashed before they are looked up together.
+pub(crate) const HASHED_AT_ONCE: usize = 64;
 
 /// The state of the codecs and the memory for what they give.
 #[derive(Debug, Default)]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hint::black_box;
 
 use alluvium_record_format::Offset;
 
@@ -45,6 +46,15 @@ pub struct OffsetMap {
     capacity: usize,
 }
 
+/// What the map knows a key by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Part of the hash, where it stands in an entry.
+    tag: u128,
+    /// Where the search begins.
+    at: usize,
+}
+
 impl OffsetMap {
     /// A map of `memory_bytes`, of whose slots the part `load_factor` may be used: Kafka's
     /// `log.cleaner.dedupe.buffer.size` a thread, and `log.cleaner.io.buffer.load.factor`.
@@ -77,11 +87,17 @@ impl OffsetMap {
     /// full: then that is so for known keys too, as in Kafka.
     #[inline]
     pub fn put(&mut self, key: &[u8], offset: Offset) -> bool {
+        self.put_at(self.place(key), offset)
+    }
+
+    /// As [`put`](Self::put), for a key that was hashed before.
+    #[inline]
+    pub(crate) fn put_at(&mut self, place: Place, offset: Offset) -> bool {
         if self.len >= self.capacity {
             return false;
         }
         let Some(relative) = self.relative(offset) else { return false };
-        let (tag, at) = self.place(key);
+        let Place { tag, at } = place;
         let at = self.find(tag, at);
         self.len += usize::from(self.entries[at] == EMPTY);
         self.entries[at] = tag | relative;
@@ -92,8 +108,13 @@ impl OffsetMap {
     #[inline]
     #[must_use]
     pub fn last_offset(&self, key: &[u8]) -> Option<Offset> {
-        let (tag, at) = self.place(key);
-        let entry = self.entries[self.find(tag, at)];
+        self.last_offset_at(self.place(key))
+    }
+
+    /// As [`last_offset`](Self::last_offset), for a key that was hashed before.
+    #[inline]
+    pub(crate) fn last_offset_at(&self, place: Place) -> Option<Offset> {
+        let entry = self.entries[self.find(place.tag, place.at)];
         let relative = i64::try_from(entry & OFFSET_MASK).ok()?.checked_sub(1)?;
         (entry != EMPTY).then(|| Offset::new(self.base.get().saturating_add(relative)))
     }
@@ -122,14 +143,20 @@ impl OffsetMap {
         u128::try_from(relative).ok().filter(|relative| (1..=OFFSET_MASK).contains(relative))
     }
 
-    /// The tag of a key, in place, and the entry where its search begins.
+    /// Reads the entries where the search for these begins: all at once, where one search after
+    /// the other would wait for memory each time.
+    pub(crate) fn touch(&self, places: impl Iterator<Item = Place>) {
+        black_box(places.fold(0, |all, place| all ^ self.entries[place.at]));
+    }
+
+    /// Hashes a key.
     #[inline]
-    fn place(&self, key: &[u8]) -> (u128, usize) {
+    pub(crate) fn place(&self, key: &[u8]) -> Place {
         let (first, second) = self.hasher.hash(key);
         let tag = (u128::from(first) << 64) | (u128::from(second & 0xffff) << OFFSET_BITS);
         let entries = self.entries.len() as u128;
         let at = (u128::from(second >> 16) * entries) >> 48;
-        (tag, usize::try_from(at).unwrap_or(0))
+        Place { tag, at: usize::try_from(at).unwrap_or(0) }
     }
 
     /// The entry with this tag, or the free one where it belongs. There always is one.

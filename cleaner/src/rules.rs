@@ -2,7 +2,7 @@
 
 use alluvium_record_format::{Batch, BatchHeader, Corruption, LegacyEntry, Offset};
 
-use crate::keys::{Key, Reader};
+use crate::keys::{HASHED_AT_ONCE, Hashed, Key, Reader};
 use crate::offset_map::OffsetMap;
 use crate::options::CleanOptions;
 
@@ -24,6 +24,8 @@ pub(crate) struct Survivors {
     pub(crate) keep: Vec<bool>,
     pub(crate) count: u64,
     pub(crate) has_tombstone: bool,
+    /// Records that are not decided yet.
+    waiting: Vec<Hashed>,
 }
 
 impl Survivors {
@@ -83,11 +85,18 @@ impl Rules<'_> {
         let tombstones_stay =
             header.delete_horizon().is_none_or(|horizon| self.options.now < horizon);
         survivors.begin();
+        if drops_records || is_control {
+            return reader.keys(batch, self.options.max_record_bytes, |key| {
+                survivors.push(!drops_records, key.is_tombstone);
+                true
+            });
+        }
         reader.keys(batch, self.options.max_record_bytes, |key| {
-            let stays = !drops_records && (is_control || self.stays(key, tombstones_stay));
-            survivors.push(key, stays);
+            self.wait(key, tombstones_stay, survivors);
             true
-        })
+        })?;
+        self.decide(tombstones_stay, survivors);
+        Ok(())
     }
 
     /// As [`pick`](Self::pick), for an entry of magic 0 or 1.
@@ -100,18 +109,38 @@ impl Rules<'_> {
     ) -> Result<(), Corruption> {
         survivors.begin();
         reader.legacy_keys(entry, |key| {
-            survivors.push(key, self.stays(key, tombstones_stay));
+            self.wait(key, tombstones_stay, survivors);
             true
-        })
+        })?;
+        self.decide(tombstones_stay, survivors);
+        Ok(())
+    }
+
+    /// Puts a record off until there are enough to be looked up together.
+    #[inline]
+    fn wait(&self, key: Key<'_>, tombstones_stay: bool, survivors: &mut Survivors) {
+        survivors.waiting.push(Hashed::of(self.map, key));
+        if survivors.waiting.len() >= HASHED_AT_ONCE {
+            self.decide(tombstones_stay, survivors);
+        }
+    }
+
+    fn decide(&self, tombstones_stay: bool, survivors: &mut Survivors) {
+        self.map.touch(survivors.waiting.iter().filter_map(|record| record.place));
+        for index in 0..survivors.waiting.len() {
+            let record = survivors.waiting[index];
+            survivors.push(self.stays(record, tombstones_stay), record.is_tombstone);
+        }
+        survivors.waiting.clear();
     }
 
     #[inline]
-    fn stays(&self, key: Key<'_>, tombstones_stay: bool) -> bool {
+    fn stays(&self, key: Hashed, tombstones_stay: bool) -> bool {
         if key.offset > self.latest {
             return true;
         }
-        let Some(bytes) = key.bytes else { return false };
-        let is_last = self.map.last_offset(bytes).is_none_or(|last| key.offset >= last);
+        let Some(place) = key.place else { return false };
+        let is_last = self.map.last_offset_at(place).is_none_or(|last| key.offset >= last);
         is_last && (!key.is_tombstone || tombstones_stay)
     }
 }
@@ -121,12 +150,13 @@ impl Survivors {
         self.keep.clear();
         self.count = 0;
         self.has_tombstone = false;
+        self.waiting.clear();
     }
 
     #[inline]
-    fn push(&mut self, key: Key<'_>, stays: bool) {
+    fn push(&mut self, stays: bool, is_tombstone: bool) {
         self.keep.push(stays);
         self.count += u64::from(stays);
-        self.has_tombstone |= stays && key.is_tombstone;
+        self.has_tombstone |= stays && is_tombstone;
     }
 }
