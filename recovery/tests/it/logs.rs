@@ -5,7 +5,7 @@ use std::path::Path;
 
 use alluvium_record_format::{Offset, Timestamp};
 use alluvium_recovery::{LoadConfig, LoadedLog, load, plan};
-use alluvium_segment::SegmentConfig;
+use alluvium_segment::{ActiveSegment, Birth, SegmentConfig};
 
 use crate::directory::Disk;
 
@@ -122,4 +122,22 @@ pub(crate) fn batches(log: &LoadedLog) -> Vec<(i64, i64)> {
         }
     }
     seen
+}
+
+/// The index of `HEX_L3` with an entry for each batch but the first.
+pub(crate) const L3_INDEX: [u8; 16] = [0, 0, 0, 5, 0, 0, 0, 118, 0, 0, 0, 8, 0, 0, 0, 236];
+
+/// Its time index: the first batch that reached each maximum.
+pub(crate) const L3_TIME_INDEX: [u8; 24] =
+    [0, 0, 0, 0, 0, 0, 3, 0xed, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 3, 0xf0, 0, 0, 0, 8];
+
+/// Appends one record at the log end, and reads the whole log.
+pub(crate) fn append_and_read(disk: &Disk, config: &LoadConfig) -> Vec<(i64, i64)> {
+    let log = disk.load(config);
+    let last = log.segments.last().unwrap().clone();
+    let mut active = ActiveSegment::reopen(last, config.segment, Birth::at(NOW)).unwrap();
+    assert_eq!(active.next_offset(), log.log_end_offset);
+    active.append(&at_offset(bytes(HEX_A), log.log_end_offset.get())).unwrap();
+    active.seal().unwrap();
+    batches(&log)
 }

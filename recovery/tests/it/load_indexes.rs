@@ -1,0 +1,104 @@
+//! Index files that were met in the field, and what a load makes of them.
+
+use alluvium_record_format::{Offset, TxnOutcome};
+use alluvium_segment::SegmentConfig;
+
+use crate::batches::{TestBatch, marker};
+use crate::directory::Disk;
+use crate::logs::{
+    HEX_A, L3_INDEX, L3_TIME_INDEX, all_l3, append_and_read, at_offset, bytes, clean, unclean,
+};
+
+/// FR-033.
+#[test]
+fn padded_cut_and_misaligned_indexes_are_made_new() {
+    let indexes = [vec![0; 1024], vec![0; 8], vec![0, 0, 0, 5], [&L3_INDEX[..8], &[0; 4]].concat()];
+    for index in indexes {
+        for config in [clean(9), unclean()] {
+            let disk = Disk::new();
+            disk.segment_with_indexes(0, &all_l3());
+            disk.write("00000000000000000000.index", &index);
+            let log = disk.load(&config);
+            assert_eq!(log.log_end_offset.get(), 9);
+            assert_eq!(disk.files()["00000000000000000000.index"], L3_INDEX);
+            assert_eq!(disk.files()["00000000000000000000.timeindex"], L3_TIME_INDEX);
+            assert_eq!(append_and_read(&disk, &config), [(0, 2), (3, 5), (6, 8), (9, 9)]);
+        }
+    }
+}
+
+/// FR-034: Kafka gives out offset 0 again.
+#[test]
+fn an_index_entry_that_points_at_the_wrong_byte_is_no_more_than_a_hint() {
+    for entry in ["000000057fffffff", "0000000500000010", "0000000800000162", "0000000200000076"] {
+        let disk = Disk::new();
+        disk.segment_with_indexes(0, &all_l3());
+        disk.write("00000000000000000000.index", &bytes(entry));
+        let log = disk.load(&clean(9));
+        assert_eq!(log.log_end_offset.get(), 9, "{entry}");
+        assert_eq!(append_and_read(&disk, &clean(9)), [(0, 2), (3, 5), (6, 8), (9, 9)]);
+        assert_eq!(disk.files()["00000000000000000000.index"][..16], L3_INDEX);
+    }
+}
+
+/// Older brokers stored the last offset of an append with the position of its first batch.
+#[test]
+fn an_index_of_an_older_broker_is_no_reason_to_read_the_log() {
+    let disk = Disk::new();
+    disk.segment_with_indexes(0, &all_l3());
+    disk.write("00000000000000000000.index", &bytes("0000000800000076"));
+    let log = disk.load(&clean(9));
+    assert_eq!((log.log_end_offset.get(), log.report.scanned_bytes()), (9, 0));
+}
+
+/// FR-043: Kafka leaves the spare bytes, and refuses to open the log for the unknown version.
+#[test]
+fn a_transaction_index_that_cannot_be_read_is_made_new() {
+    let log = [
+        TestBatch::new(0, 2).producer(9, 0, 0).transactional().bytes(),
+        marker(2, (9, 0), TxnOutcome::Abort, 0),
+    ]
+    .concat();
+    let sound = bytes("00000000000000000009000000000000000000000000000000020000000000000003");
+    for damaged in [vec![0; 40], [vec![0, 1], vec![0; 32]].concat(), sound[..33].to_vec()] {
+        for config in [clean(3), unclean()] {
+            let disk = Disk::new();
+            disk.segment_with_indexes(0, &log);
+            disk.write("00000000000000000000.txnindex", &damaged);
+            disk.load(&config);
+            assert_eq!(disk.files()["00000000000000000000.txnindex"], sound);
+        }
+    }
+}
+
+/// FR-041: recovery finds the same entry as an append.
+#[test]
+fn the_time_index_names_the_first_batch_that_reached_the_maximum() {
+    let timed = |offset, times: [i64; 3]| {
+        let settings = alluvium_record_format::BatchSettings::new(Offset::new(offset));
+        let mut builder = alluvium_record_format::BatchBuilder::new(settings);
+        for time in times {
+            let record = alluvium_record_format::SimpleRecord::new()
+                .timestamp(alluvium_record_format::Timestamp::new(time));
+            builder.append(&record).unwrap();
+        }
+        builder.finish().unwrap().to_vec()
+    };
+    let disk = Disk::new();
+    disk.segment(0, &[timed(0, [1, 9, 3]), timed(3, [9, 2, 2])].concat());
+    disk.load(&unclean());
+    let expected = bytes("000000000000000900000002");
+    assert_eq!(disk.files()["00000000000000000000.timeindex"], expected);
+}
+
+/// FR-032: recovery's own count of bytes gives the entries that appends give.
+#[test]
+fn index_entries_lie_more_than_the_interval_apart() {
+    let disk = Disk::new();
+    let log: Vec<u8> = (0..6).flat_map(|offset| at_offset(bytes(HEX_A), offset)).collect();
+    disk.segment(0, &log);
+    let segment = SegmentConfig::new().index_interval_bytes(100).max_index_bytes(1024);
+    disk.load(&unclean().segment(segment));
+    let expected = bytes("000000020000008c0000000400000118");
+    assert_eq!(disk.files()["00000000000000000000.index"], expected);
+}
