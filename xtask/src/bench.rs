@@ -47,13 +47,15 @@ pub(crate) fn run(flags: &flags::Bench) -> Result<()> {
 type Run = fn(&Bench, &'static str) -> Result<Outcome>;
 
 /// Every bench, in the order of the layers.
-const BENCHES: [(&str, Run); 6] = [
+const BENCHES: [(&str, Run); 8] = [
     ("walk-16KiB-batches", walk::run),
     ("iterate-100B-records", iterate::run),
     ("index-lookup-1.3M", lookup::run),
     ("segment-append-16KiB", append::run),
     ("verify-1GiB-1-thread", verify::one_thread),
     ("verify-1GiB-2-threads", verify::two_threads),
+    ("verify-1GiB-1-thread-crate", verify::one_thread_crate),
+    ("verify-1GiB-2-threads-crate", verify::two_threads_crate),
 ];
 
 fn again_in_release(flags: &flags::Bench) -> Result<()> {

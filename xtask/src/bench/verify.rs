@@ -1,5 +1,6 @@
 //! `verify` over a gigabyte of uncompressed batches, against reading the logs in pieces of 256 KiB
-//! with a CRC over each piece, by as many threads.
+//! with a CRC over each piece, by as many threads. The CRC is ours in one pair of benches, and the
+//! `crc32c` crate's, which takes twice as long, in the other: both stand for a bare pass.
 
 use std::fs::{self, File};
 use std::num::NonZeroUsize;
@@ -8,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use alluvium::verify;
-use alluvium_record_format::crc32c;
 use alluvium_segment::SegmentConfig;
 use anyhow::{Context, Result, ensure};
 
@@ -30,17 +30,30 @@ const LOG: &str = "00000000000000000000.log";
 /// Partitions that each thread gets in a slice: 64 MiB, so that starting threads does not count.
 const A_THREAD: usize = 4;
 
-/// One thread on both sides.
+/// The CRC of the twin.
+type Crc = fn(&[u8]) -> u32;
+
+/// One thread on both sides, our CRC.
 pub(super) fn one_thread(bench: &Bench, name: &'static str) -> Result<Outcome> {
-    run(bench, name, 1)
+    run(bench, name, 1, alluvium_record_format::crc32c)
 }
 
-/// Two threads on both sides.
+/// Two threads on both sides, our CRC.
 pub(super) fn two_threads(bench: &Bench, name: &'static str) -> Result<Outcome> {
-    run(bench, name, 2)
+    run(bench, name, 2, alluvium_record_format::crc32c)
 }
 
-fn run(bench: &Bench, name: &'static str, threads: usize) -> Result<Outcome> {
+/// One thread on both sides, the CRC of the `crc32c` crate in the twin.
+pub(super) fn one_thread_crate(bench: &Bench, name: &'static str) -> Result<Outcome> {
+    run(bench, name, 1, crc32c::crc32c)
+}
+
+/// Two threads on both sides, the CRC of the `crc32c` crate in the twin.
+pub(super) fn two_threads_crate(bench: &Bench, name: &'static str) -> Result<Outcome> {
+    run(bench, name, 2, crc32c::crc32c)
+}
+
+fn run(bench: &Bench, name: &'static str, threads: usize, crc: Crc) -> Result<Outcome> {
     let dir = LogDir::new("verify")?;
     let batches = Batches::build(BATCHES, RECORDS)?;
     let partitions: Vec<PathBuf> = (0..PARTITIONS)
@@ -56,7 +69,7 @@ fn run(bench: &Bench, name: &'static str, threads: usize) -> Result<Outcome> {
         (mib, "MiB/s"),
         Bar(0.75),
         || check(ours.next().context("cycles")?, threads),
-        || read(twins.next().context("cycles")?, threads),
+        || read(twins.next().context("cycles")?, threads, crc),
     )
 }
 
@@ -89,10 +102,10 @@ fn check(partitions: &[PathBuf], threads: usize) -> Result<u64> {
     Ok(summary.records)
 }
 
-fn read(partitions: &[PathBuf], threads: usize) -> Result<u64> {
+fn read(partitions: &[PathBuf], threads: usize, crc: Crc) -> Result<u64> {
     thread::scope(|scope| {
         let shares = partitions.chunks(partitions.len().div_ceil(threads));
-        let read_all = |share: &[PathBuf]| share.iter().map(|it| read_one(it)).sum();
+        let read_all = |share: &[PathBuf]| share.iter().map(|it| read_one(it, crc)).sum();
         let readers: Vec<_> = shares.map(|share| scope.spawn(move || read_all(share))).collect();
         let mut sum = 0;
         for reader in readers {
@@ -103,7 +116,7 @@ fn read(partitions: &[PathBuf], threads: usize) -> Result<u64> {
     })
 }
 
-fn read_one(partition: &Path) -> Result<u64> {
+fn read_one(partition: &Path, crc: Crc) -> Result<u64> {
     let file = File::open(partition.join(LOG)).context("cannot open a log")?;
     let (mut piece, mut at, mut sum) = (vec![0; PIECE], 0, 0);
     loop {
@@ -111,7 +124,7 @@ fn read_one(partition: &Path) -> Result<u64> {
         if count == 0 {
             return Ok(sum);
         }
-        sum += u64::from(crc32c(&piece[..count]));
+        sum += u64::from(crc(&piece[..count]));
         at += count as u64;
     }
 }
