@@ -6,7 +6,7 @@ use crate::workspace::{self, Package};
 
 /// Each of our crates, low to high, with the crates of ours that it may use: all of the stack
 /// below it. `zerocopy-net` stands beside `recovery`, so that nothing of the stack may use it.
-const MAY_USE: [(&str, &[&str]); 9] = [
+const MAY_USE: [(&str, &[&str]); 10] = [
     (RECORD_FORMAT, &[]),
     (SPARSE_INDEX, &[RECORD_FORMAT]),
     (SEGMENT, &[RECORD_FORMAT, SPARSE_INDEX]),
@@ -15,6 +15,7 @@ const MAY_USE: [(&str, &[&str]); 9] = [
     (LOG_MANAGER, &[RECORD_FORMAT, SPARSE_INDEX, SEGMENT, RECOVERY]),
     (CLEANER, &[RECORD_FORMAT, SPARSE_INDEX, SEGMENT, RECOVERY, LOG_MANAGER]),
     (PROGRAM, LIBRARIES),
+    ("alluvium-broker", LIBRARIES),
     ("xtask", ALL),
 ];
 

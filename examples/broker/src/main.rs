@@ -1,0 +1,4 @@
+//! An example: one broker that Kafka clients produce to and fetch from.
+#![forbid(unsafe_code)]
+
+fn main() {}
