@@ -11,6 +11,7 @@ mod log;
 mod manager;
 pub mod metrics;
 mod notify;
+mod retention;
 
 pub use append::{
     AppendOrigin, InvalidBatch, InvalidRecord, LeaderAppend, Prepared, RecordError, ValidationError,
@@ -32,6 +33,9 @@ pub use manager::{
     StartReport, StopReport,
 };
 pub use notify::{Changed, LogVersion};
+pub use retention::{
+    RetentionFinding, RetentionPlan, RetentionRule, RetentionState, RetentionVerdict, SegmentFate,
+};
 
 /// The example in the README of the repository.
 #[cfg(doctest)]

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use alluvium_record_format::{Offset, Timestamp};
+use alluvium_record_format::Offset;
 use alluvium_segment::Segment;
 
 use super::{Effects, Log, LogError, SegmentList, Shared, Writer};
 use crate::LogConfig;
+use crate::RetentionPlan;
+use crate::retention::{Judge, RetentionFinding, RetentionRule, RetentionState};
 
 impl Log {
     /// Drops the oldest segments that the settings no longer keep, and returns how many.
@@ -30,6 +32,19 @@ impl Log {
         drop(writer);
         effects.run(shared);
         deleted
+    }
+
+    /// What [`delete_old_segments`](Self::delete_old_segments) would do now, and why it leaves the
+    /// rest. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// What reading a segment's times yields.
+    pub fn retention_plan(&self) -> Result<RetentionPlan, LogError> {
+        let shared = &self.shared;
+        let segments = shared.segments.load_full();
+        let state = shared.retention_state();
+        Ok(RetentionPlan::new(segments.all(), &shared.config.load(), state)?)
     }
 
     /// Moves the log start up to `offset`, the high watermark at most; returns whether it moved.
@@ -76,14 +91,6 @@ impl Log {
     }
 }
 
-/// Why segments go.
-#[derive(Clone, Copy, Debug)]
-enum Breach {
-    LogStart,
-    Size,
-    Time,
-}
-
 impl Writer {
     fn increment_log_start(
         &mut self,
@@ -115,14 +122,9 @@ impl Writer {
         config: &LogConfig,
         effects: &mut Effects,
     ) -> Result<usize, LogError> {
-        let breaches: &[Breach] = if config.cleanup_policy().deletes() {
-            &[Breach::LogStart, Breach::Size, Breach::Time]
-        } else {
-            &[Breach::LogStart]
-        };
         let mut deleted = 0;
-        for &breach in breaches {
-            deleted += self.delete_for(breach, shared, config, effects)?;
+        for &rule in RetentionRule::of(config) {
+            deleted += self.delete_for(rule, shared, config, effects)?;
         }
         Ok(deleted)
     }
@@ -130,26 +132,25 @@ impl Writer {
     /// Drops the segments that one rule no longer keeps.
     fn delete_for(
         &mut self,
-        breach: Breach,
+        rule: RetentionRule,
         shared: &Shared,
         config: &LogConfig,
         effects: &mut Effects,
     ) -> Result<usize, LogError> {
         let segments = shared.segments.load_full();
-        let count = match breach {
-            Breach::LogStart => below_log_start(shared, &segments),
-            Breach::Size => {
-                config.retention_bytes().map_or(0, |keep| above_size(shared, &segments, keep))
+        let mut count = 0;
+        for found in Judge::new(rule, config, shared.retention_state(), segments.all()) {
+            let found = found?;
+            warn_of_future(shared, found);
+            if !found.lets_go() {
+                break;
             }
-            Breach::Time => match config.retention_ms() {
-                Some(keep_ms) => too_old(shared, &segments, keep_ms)?,
-                None => 0,
-            },
-        };
+            count += 1;
+        }
         if count == 0 {
             return Ok(0);
         }
-        tracing::info!(log = shared.name, count, ?breach, "deleting old segments");
+        tracing::info!(log = shared.name, count, ?rule, "deleting old segments");
         self.delete_first(shared, config, count, effects)?;
         crate::metrics::segments_deleted(count);
         Ok(count)
@@ -196,65 +197,18 @@ impl Writer {
     }
 }
 
-/// How many segments, from the first on, may go as far as the high watermark is concerned.
-fn replicated<'s>(
-    shared: &Shared,
-    segments: &'s SegmentList,
-) -> impl Iterator<Item = &'s Arc<Segment>> {
-    let high_watermark = shared.high_watermark.load().offset;
-    let end = shared.log_end();
-    let last = segments.all().len() - 1;
-    segments
-        .all()
-        .iter()
-        .enumerate()
-        .take_while(move |(index, segment)| {
-            let is_empty_last = *index == last && segment.size_bytes() == 0;
-            high_watermark >= segments.upper_bound(*index, end) && !is_empty_last
-        })
-        .map(|(_, segment)| segment)
-}
-
-fn below_log_start(shared: &Shared, segments: &SegmentList) -> usize {
-    let log_start = shared.log_start();
-    let next_bases = segments.all().iter().skip(1).map(|next| next.base_offset());
-    replicated(shared, segments)
-        .zip(next_bases)
-        .take_while(|(_, next_base)| *next_base <= log_start)
-        .count()
-}
-
-/// Keeps at least `keep` bytes: what is left after each step is at or above it.
-fn above_size(shared: &Shared, segments: &SegmentList, keep: u64) -> usize {
-    let Some(mut excess) = segments.size_bytes().checked_sub(keep) else { return 0 };
-    replicated(shared, segments)
-        .take_while(|segment| {
-            let rest = excess.checked_sub(u64::from(segment.size_bytes()));
-            excess = rest.unwrap_or(0);
-            rest.is_some()
-        })
-        .count()
-}
-
-fn too_old(shared: &Shared, segments: &SegmentList, keep_ms: u64) -> Result<usize, LogError> {
-    let now = shared.clock.now();
-    let mut count = 0;
-    for segment in replicated(shared, segments) {
-        let largest = segment.largest_timestamp()?;
-        warn_of_future(shared, largest, now);
-        let age = now.get().saturating_sub(largest.get());
-        if u64::try_from(age).is_ok_and(|age| age > keep_ms) {
-            count += 1;
-        } else {
-            break;
-        }
+impl Shared {
+    fn retention_state(&self) -> RetentionState {
+        RetentionState::new(self.log_start(), self.log_end(), self.clock.now())
+            .high_watermark(self.high_watermark.load().offset)
     }
-    Ok(count)
 }
 
 /// One record from the future keeps its segment and all later ones for as long.
-fn warn_of_future(shared: &Shared, largest: Timestamp, now: Timestamp) {
-    if largest > now {
+fn warn_of_future(shared: &Shared, found: RetentionFinding) {
+    if let RetentionFinding::Ages { largest, .. } = found
+        && found.is_from_the_future()
+    {
         let timestamp = largest.get();
         tracing::warn!(log = shared.name, timestamp, "a record from the future keeps segments");
     }

@@ -53,11 +53,6 @@ impl SegmentList {
         self.0.get(start.saturating_sub(1)..end).unwrap_or_default()
     }
 
-    /// The base offset after that of the segment at `index`, or `end` behind the last.
-    pub(crate) fn upper_bound(&self, index: usize, end: Offset) -> Offset {
-        self.0.get(index + 1).map_or(end, |next| next.base_offset())
-    }
-
     /// Bytes of all segments.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.0.iter().map(|segment| u64::from(segment.size_bytes())).sum()

@@ -3,7 +3,9 @@
 use std::fs::{File, FileTimes};
 use std::time::{Duration, UNIX_EPOCH};
 
-use alluvium_log_manager::{CleanupPolicy, ErrorCode, Log, LogConfig};
+use alluvium_log_manager::{
+    CleanupPolicy, ErrorCode, Log, LogConfig, RetentionFinding, RetentionRule, SegmentFate,
+};
 use alluvium_record_format::Offset;
 
 use crate::batches::{NOW, batch, l3};
@@ -22,6 +24,11 @@ fn sized(disk: &Disk, sizes: &[u64]) -> Log {
     }
     log.update_high_watermark(log.log_end_offset()).unwrap();
     log
+}
+
+/// How many segments the plan drops.
+fn planned(log: &Log) -> usize {
+    log.retention_plan().unwrap().dropped().count()
 }
 
 /// A batch of exactly so many bytes.
@@ -51,7 +58,8 @@ fn size_retention_keeps_at_least_the_limit() {
         let disk = Disk::with(|config| config.retention_bytes(keep).max_message_bytes(8 << 20));
         let log = sized(&disk, &[MIB, 2 * MIB, MIB]);
         assert_eq!(log.size_bytes(), 4 * MIB);
-        log.delete_old_segments().unwrap();
+        let goes = planned(&log);
+        assert_eq!(log.delete_old_segments().unwrap(), goes, "{keep:?}");
         assert_eq!(bases(&log), expected, "{keep:?}");
         assert_eq!(log.log_start_offset().get(), expected[0]);
         assert_eq!(log.log_end_offset(), Offset::new(3));
@@ -177,9 +185,46 @@ fn a_compacted_log_loses_what_lies_below_its_start_and_nothing_by_age() {
         follow(&log, &third);
         log.update_high_watermark(Offset::new(9)).unwrap();
         log.increment_log_start_offset(Offset::new(4)).unwrap();
-        log.delete_old_segments().unwrap();
+        let goes = planned(&log);
+        assert_eq!(log.delete_old_segments().unwrap(), goes);
         assert_eq!(bases(&log), expected);
     }
+}
+
+#[test]
+fn a_plan_says_which_rule_drops_a_segment_and_what_keeps_the_others() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    for age in [500, 2000, 2000, 0] {
+        append(&log, &batch(&[(None, NOW.get() - age)]));
+        log.roll().unwrap();
+    }
+    log.update_high_watermark(Offset::new(3)).unwrap();
+    let config = LogConfig::builder().retention_ms(Some(1000));
+    let keep = log.size_bytes() * 3 / 4;
+    log.set_config(config.retention_bytes(Some(keep)).build().unwrap());
+    let plan = log.retention_plan().unwrap();
+    let by: Vec<_> = plan.segments.iter().map(SegmentFate::dropped_by).collect();
+    assert_eq!(
+        by,
+        [
+            Some(RetentionRule::Size),
+            Some(RetentionRule::Time),
+            Some(RetentionRule::Time),
+            None,
+            None
+        ]
+    );
+    let [kept, active] = &plan.segments[3..] else { panic!("five segments") };
+    for verdict in &kept.verdicts {
+        let RetentionFinding::AboveHighWatermark { end, .. } = verdict.finding else {
+            panic!("{verdict:?}");
+        };
+        assert_eq!(end, Offset::new(4));
+    }
+    assert_eq!(active.verdicts[2].behind, Some(Offset::new(3)));
+    assert_eq!(log.delete_old_segments().unwrap(), 3);
+    assert_eq!(bases(&log), [3, 4]);
 }
 
 #[test]
