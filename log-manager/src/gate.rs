@@ -24,6 +24,12 @@ pub trait CleaningGate: fmt::Debug + Send + Sync {
     /// The log ends at `end` now, or is gone where that is `None`: what the cleaner remembers of
     /// it must not lie above.
     fn checkpoint_moved(&self, partition: &TopicPartition, end: Option<Offset>);
+
+    /// Whether the cleaner also drops old segments of compacted logs, between cleanings. Where
+    /// nobody does, the logs' own ticks do.
+    fn runs_retention(&self) -> bool {
+        false
+    }
 }
 
 /// Nobody cleans.

@@ -25,8 +25,9 @@ pub use config::{
 pub use error_code::ErrorCode;
 pub use gate::{CleaningGate, NoCleaner};
 pub use log::{
-    AbortedTransaction, AppendError, Appended, Closed, DirHealth, Durability, Fetched, FoundOffset,
-    Isolation, LeaderRequest, Log, LogError, LogOptions, LogPosition, OffsetQuery, Place,
+    AbortedTransaction, AppendError, Appended, CleaningView, Closed, DirHealth, Durability,
+    Fetched, FoundOffset, Isolation, LeaderRequest, Log, LogError, LogOptions, LogPosition,
+    OffsetQuery, Place,
 };
 pub use manager::{
     DirReport, DirStop, LogManager, ManagerError, ManagerOptions, NewLog, StartProgress,

@@ -14,6 +14,7 @@ mod options;
 mod position;
 mod producers;
 mod read;
+mod replace;
 mod retention;
 mod roll;
 mod segments;
@@ -43,6 +44,7 @@ pub use lookup::{FoundOffset, OffsetQuery};
 pub use options::LogOptions;
 pub use position::{LogPosition, Place};
 pub use read::{AbortedTransaction, Fetched, Isolation};
+pub use replace::CleaningView;
 
 use commit::Commits;
 use effects::Effects;

@@ -93,6 +93,16 @@ impl Replacement {
         self.run_to(usize::MAX)
     }
 
+    /// As [`retire`](Self::retire), without the sync: for a caller that holds a lock, and calls
+    /// `retire` without it afterwards. Old files must not be removed before that.
+    ///
+    /// # Errors
+    ///
+    /// As [`Segment::rename`]. Calling it again goes on where it stopped.
+    pub fn retire_unsynced(&mut self) -> Result<(), SegmentError> {
+        self.run_to(self.steps().len() - 1)
+    }
+
     /// The new segments.
     #[must_use]
     pub fn new_segments(&self) -> &[Arc<Segment>] {

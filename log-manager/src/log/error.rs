@@ -81,6 +81,13 @@ pub enum LogError {
     /// Records of a log that is only compacted cannot be deleted by offset.
     #[error("records of a compacted log cannot be deleted by offset")]
     NotDeletable,
+    /// Segments that were to be replaced are not, or no longer, neighbours in the log.
+    #[error("the segments to replace are no longer those of the log in {}", path.display())]
+    #[non_exhaustive]
+    SegmentsChanged {
+        /// The partition's directory.
+        path: PathBuf,
+    },
     /// A segment of that base offset exists and holds records.
     #[error("a segment with base offset {base} exists already")]
     #[non_exhaustive]
@@ -151,7 +158,9 @@ impl LogError {
         match self {
             Self::OffsetOutOfRange { .. } => ErrorCode::OffsetOutOfRange,
             Self::NotDeletable => ErrorCode::PolicyViolation,
-            Self::SegmentExists { .. } => ErrorCode::UnknownServerError,
+            Self::SegmentExists { .. } | Self::SegmentsChanged { .. } => {
+                ErrorCode::UnknownServerError
+            }
             Self::Closed { .. }
             | Self::Load { .. }
             | Self::Directory { .. }

@@ -21,7 +21,8 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// `Closed`, `Offline`; what reading a segment's times and renaming its files yields.
+    /// `Closed`; what reading a segment's times yields. Where a file cannot be renamed, its
+    /// directory goes `Offline`.
     pub fn delete_old_segments(&self) -> Result<usize, LogError> {
         let shared = &self.shared;
         let config = shared.config.load();
@@ -174,8 +175,11 @@ impl Writer {
         if new_start > shared.log_start() {
             self.increment_log_start(shared, new_start, effects)?;
         }
-        shared.segments.store(Arc::new(SegmentList::new(kept.to_vec())));
+        // While a rename can fail, the list stays: it then says what is on the disk.
         self.remove_files(config, gone.to_vec(), effects)
+            .map_err(|error| shared.disk_failed(error))?;
+        shared.segments.store(Arc::new(SegmentList::new(kept.to_vec())));
+        Ok(())
     }
 
     /// Renames the files of segments that are in no list any more, and leaves their deletion to

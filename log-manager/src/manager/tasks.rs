@@ -98,7 +98,10 @@ impl Shared {
     fn run(&self, task: Periodic) {
         match task {
             Periodic::Retention => self.for_each_log(|hosted| {
-                // Compacted logs too: while no cleaner is attached, nobody else does it.
+                let compacts = hosted.log.config().cleanup_policy().compacts();
+                if compacts && self.gate.runs_retention() {
+                    return Ok(());
+                }
                 hosted.log.delete_old_segments().map(drop)
             }),
             Periodic::Flush => self.for_each_log(|hosted| hosted.log.flush_if_due().map(drop)),

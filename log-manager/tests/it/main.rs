@@ -13,6 +13,7 @@ mod old_formats;
 mod producing;
 mod prop_log;
 mod reading;
+mod replacing;
 mod retaining;
 mod rolling;
 mod truncating;

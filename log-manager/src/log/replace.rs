@@ -1,0 +1,212 @@
+//! Segments of a log that others take the place of: what a cleaner does, and what it must know.
+
+use std::sync::Arc;
+
+use alluvium_record_format::Offset;
+use alluvium_recovery::ProducerEntry;
+use alluvium_segment::replace::Replacement;
+use alluvium_segment::{Segment, SegmentError};
+
+use super::{Effects, Log, LogError, LogPosition, SegmentList, Shared, Writer};
+use crate::LogConfig;
+
+/// What a cleaner must know of a log, at one moment.
+///
+/// Nothing keeps the log from going on: a cleaner keeps truncation off by its
+/// [`CleaningGate`](crate::CleaningGate), and appends only add to the active segment.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CleaningView {
+    /// All segments, in order; the last one is active.
+    pub segments: Vec<Arc<Segment>>,
+    /// The first offset that a reader may ask for.
+    pub log_start_offset: Offset,
+    /// The offset of the next record.
+    pub log_end_offset: Offset,
+    /// The offset below which records are replicated.
+    pub high_watermark: Offset,
+    /// The offset below which every transaction has ended: no cleaning goes further.
+    pub last_stable_offset: Offset,
+    /// The settings in force.
+    pub config: Arc<LogConfig>,
+}
+
+impl CleaningView {
+    /// The active segment, which no cleaning touches.
+    #[must_use]
+    pub fn active(&self) -> Option<&Arc<Segment>> {
+        self.segments.last()
+    }
+}
+
+impl Log {
+    /// What a cleaner must know to choose what to clean. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// `Closed`, `Offline`.
+    pub fn cleaning_view(&self) -> Result<CleaningView, LogError> {
+        let shared = &*self.shared;
+        shared.check_open()?;
+        // The bounds first: what they bound is then in the list.
+        let (high_watermark, last_stable_offset) =
+            (self.high_watermark(), shared.last_stable_offset());
+        let segments = shared.segments.load();
+        Ok(CleaningView {
+            segments: segments.all().to_vec(),
+            log_start_offset: shared.log_start(),
+            log_end_offset: shared.log_end(),
+            high_watermark,
+            last_stable_offset,
+            config: shared.config.load_full(),
+        })
+    }
+
+    /// The producers that the log remembers, in no order: their last batches must survive a
+    /// cleaning, empty if need be, or the next start forgets their sequences.
+    ///
+    /// Source: `UnifiedLog.lastRecordsOfActiveProducers` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// `Closed`, `Offline`.
+    pub fn active_producers(&self) -> Result<Vec<ProducerEntry>, LogError> {
+        let writer = self.shared.writer.lock();
+        self.shared.check_open()?;
+        Ok(writer.producers.producers().cloned().collect())
+    }
+
+    /// Puts new segments in the place of old ones. When it returns, new reads see the new ones;
+    /// who reads an old one goes on. The files of the old ones, and producer snapshots whose
+    /// segment does not stay, go after `file.delete.delay.ms`.
+    ///
+    /// The old ones must be neighbours in this log and sealed; the new ones durable, with the
+    /// suffix `.cleaned`, and within the offsets of the old ones. Appends wait for some renames,
+    /// and for no sync.
+    ///
+    /// Source: `UnifiedLog.replaceSegments` in Kafka; `docs/format/segment.md#swap`.
+    ///
+    /// # Errors
+    ///
+    /// `SegmentsChanged` where retention or a truncation was quicker: then the new segments are
+    /// removed and nothing has changed. `Closed`, likewise. `Offline`: a rename or sync has
+    /// failed, now or before; the next start goes on from there.
+    pub fn replace_segments(&self, mut replacement: Replacement) -> Result<(), LogError> {
+        let shared = &self.shared;
+        let config = shared.config.load();
+        let mut effects = Effects::default();
+        let mut writer = shared.writer.lock();
+        let list = match shared.check_open().and_then(|()| replaced(shared, &replacement)) {
+            Ok(list) => list,
+            Err(error) => {
+                drop(writer);
+                discard(&error, replacement.new_segments());
+                return Err(error);
+            }
+        };
+        writer
+            .swap(shared, &config, &mut replacement, list, &mut effects)
+            .map_err(|error| shared.disk_failed(error))?;
+        drop(writer);
+        // Old files are not removed before the new names are durable.
+        replacement.retire().map_err(|source| self.dir_failed(source))?;
+        effects.run(shared);
+        tracing::info!(
+            log = shared.name,
+            old = replacement.old_segments().len(),
+            new = replacement.new_segments().len(),
+            "replaced segments"
+        );
+        Ok(())
+    }
+
+    /// Takes the log directory offline, because a file in it has failed under somebody else's
+    /// hands, and returns the error that all its logs give from now on.
+    ///
+    /// Source: `LogDirFailureChannel.maybeAddOfflineLogDir` in Kafka.
+    #[must_use]
+    pub fn dir_failed(&self, source: SegmentError) -> LogError {
+        self.shared.disk_failed(LogError::Segment { source })
+    }
+}
+
+impl Writer {
+    /// All steps but the sync of the names.
+    fn swap(
+        &mut self,
+        shared: &Shared,
+        config: &LogConfig,
+        replacement: &mut Replacement,
+        list: SegmentList,
+        effects: &mut Effects,
+    ) -> Result<(), LogError> {
+        replacement.to_swap()?;
+        shared.segments.store(Arc::new(list));
+        self.forget_places(shared, replacement.old_segments());
+        replacement.retire_unsynced()?;
+        let new = replacement.new_segments();
+        let stays = |base: Offset| new.iter().any(|segment| segment.base_offset() == base);
+        let mut snapshots = Vec::new();
+        for segment in replacement.old_segments() {
+            if !stays(segment.base_offset()) {
+                let snapshot = self.snapshots.mark_deleted(segment.base_offset())?;
+                snapshots.extend(snapshot.map(|name| segment.dir().file_path(name)));
+            }
+        }
+        let old = replacement.old_segments().to_vec();
+        effects.delete(config.file_delete_delay_ms(), old, snapshots);
+        Ok(())
+    }
+
+    /// Bytes lie elsewhere in the new segments: places in old ones say nothing any more.
+    fn forget_places(&mut self, shared: &Shared, old: &[Arc<Segment>]) {
+        let lies_in_old = |position: &LogPosition| {
+            let base = position.place.map(|place| place.segment_base);
+            old.iter().any(|segment| Some(segment.base_offset()) == base)
+        };
+        let high_watermark = shared.high_watermark.load();
+        if lies_in_old(&high_watermark) {
+            let somewhere = Arc::new(LogPosition::somewhere(high_watermark.offset));
+            shared.high_watermark.compare_and_swap(&*high_watermark, somewhere);
+        }
+        let unstable = shared.first_unstable.load();
+        if let Some(position) = unstable.as_deref()
+            && lies_in_old(position)
+        {
+            let somewhere = Arc::new(LogPosition::somewhere(position.offset));
+            shared.first_unstable.compare_and_swap(&*unstable, Some(somewhere));
+        }
+        self.located_unstable = self.located_unstable.filter(|(_, found)| !lies_in_old(found));
+    }
+}
+
+/// The list of segments after the replacement.
+fn replaced(shared: &Shared, replacement: &Replacement) -> Result<SegmentList, LogError> {
+    let segments = shared.segments.load();
+    let (all, old, new) = (segments.all(), replacement.old_segments(), replacement.new_segments());
+    let changed = || LogError::SegmentsChanged { path: shared.dir.path() };
+    let first = old.first().ok_or_else(changed)?;
+    let start = all.iter().position(|segment| Arc::ptr_eq(segment, first)).ok_or_else(changed)?;
+    let (before, rest) = all.split_at(start);
+    let (found, after) = rest.split_at_checked(old.len()).ok_or_else(changed)?;
+    let is_run = found.iter().zip(old).all(|(found, old)| Arc::ptr_eq(found, old));
+    let next = after.first().ok_or_else(changed)?;
+    let fits = new.is_sorted_by(|a, b| a.base_offset() < b.base_offset())
+        && new.iter().all(|segment| {
+            (first.base_offset()..next.base_offset()).contains(&segment.base_offset())
+        });
+    if !is_run || !fits {
+        return Err(changed());
+    }
+    Ok(SegmentList::new([before, new, after].concat()))
+}
+
+/// Removes new segments that did not come into use. What cannot be removed now goes at the next
+/// start.
+fn discard(error: &LogError, new: &[Arc<Segment>]) {
+    if !matches!(error, LogError::Offline { .. }) {
+        for segment in new {
+            drop(segment.delete_files());
+        }
+    }
+}
