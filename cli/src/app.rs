@@ -15,6 +15,7 @@ use crate::lookup::LookupArgs;
 use crate::producers::ProducersArgs;
 use crate::recover::RecoverArgs;
 use crate::reindex::ReindexArgs;
+use crate::retain::RetainArgs;
 use crate::salvage::SalvageArgs;
 use crate::shell::{self, CompletionsArgs, ManArgs};
 use crate::stat::StatArgs;
@@ -52,6 +53,7 @@ enum Command {
     Producers(ProducersArgs),
     Recover(RecoverArgs),
     Reindex(ReindexArgs),
+    Retain(RetainArgs),
     Salvage(SalvageArgs),
     Truncate(TruncateArgs),
     Verify(VerifyArgs),
@@ -101,6 +103,7 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<(), CliError> {
         Command::Salvage(args) => crate::salvage::run(args, console),
         Command::Truncate(args) => crate::truncate::run(args, console),
         Command::Reindex(args) => crate::reindex::run(args, console),
+        Command::Retain(args) => crate::retain::run(args, console),
         Command::Recover(args) => crate::recover::run(args, console),
         Command::Stat(args) => crate::stat::run(args, console),
         Command::Verify(args) => crate::verify::run(args, console),

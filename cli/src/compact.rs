@@ -4,24 +4,24 @@ mod producers;
 mod range;
 mod show;
 
-use std::fs;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use alluvium_cleaner::{
     CleanError, CleanHost, CleanOptions, CleanReport, Cleaner, CleanerConfig, Offline, Progress,
 };
-use alluvium_record_format::{Offset, Timestamp};
-use alluvium_recovery::{CheckpointKind, OffsetCheckpoint};
+use alluvium_record_format::Timestamp;
+use alluvium_recovery::CheckpointKind;
 use alluvium_segment::replace::Replacement;
 use alluvium_segment::{
-    DirLock, FilePool, Io, PartitionDir, Segment, SegmentConfig, SegmentError, Suffix,
+    DirLock, FilePool, PartitionDir, Segment, SegmentConfig, SegmentError, Suffix,
 };
 use clap::Args;
 
 use self::range::Range;
 use crate::console::Console;
+use crate::data_dir::DataDir;
 use crate::error::CliError;
 use crate::partition::{DirKind, Partition, kind_of};
 use crate::{log_end, progress};
@@ -31,7 +31,7 @@ use crate::{log_end, progress};
 /// Keeps the last record of every key in all segments but the active one, drops aborted data,
 /// and tombstones that have been there long enough. Continues where cleaner-offset-checkpoint
 /// says, and moves it. No broker may run on the log directory: its lock is taken. With --dry-run
-/// nothing is changed and no lock is taken.
+/// nothing is changed.
 ///
 /// One partition at a time. The settings of the topic are not on the disk; those below have
 /// Kafka's defaults.
@@ -88,7 +88,13 @@ pub(crate) fn run(args: &CompactArgs, console: &mut Console) -> Result<(), CliEr
     if !matches!(kind_of(&args.dir)?, DirKind::Partition) {
         return Err(CliError::NotKafka { path: args.dir.clone() });
     }
-    let lock = if args.dry_run { None } else { Some(lock(&args.dir)?) };
+    let mut data = DataDir::above(&args.dir, console)?;
+    let lock = if args.dry_run {
+        data.refuse_if_in_use()?;
+        None
+    } else {
+        Some(data.lock()?)
+    };
     let partition = Partition::read(&args.dir)?;
     let half_done = |suffix| matches!(suffix, Suffix::Cleaned | Suffix::Swap);
     if let Some((_, path)) = partition.suffixed.iter().find(|(name, _)| half_done(name.suffix)) {
@@ -115,17 +121,13 @@ pub(crate) fn run(args: &CompactArgs, console: &mut Console) -> Result<(), CliEr
             if args.dry_run {
                 return Ok(());
             }
-            move_checkpoint(&partition, report.next_dirty_offset)
+            match partition.key() {
+                Some(key) => data.note(CheckpointKind::Cleaner, &key, report.next_dirty_offset),
+                None => Ok(()),
+            }
         }
         Err(error) => damage_or_error(error, console),
     }
-}
-
-/// Takes the lock that a broker takes.
-fn lock(dir: &Path) -> Result<DirLock, CliError> {
-    let dir = fs::canonicalize(dir).map_err(CliError::io("open", dir))?;
-    let Some(log_dir) = dir.parent() else { return Err(CliError::NotKafka { path: dir }) };
-    DirLock::acquire(log_dir).map_err(|source| CliError::Lock { source })
 }
 
 const fn segment_config(args: &CompactArgs) -> SegmentConfig {
@@ -176,23 +178,6 @@ impl CleanHost for WithBar {
     fn replace(&mut self, replacement: Replacement) -> Result<(), CleanError> {
         Offline.replace(replacement)
     }
-}
-
-/// Notes in the log directory how far the log is clean.
-fn move_checkpoint(partition: &Partition, offset: Offset) -> Result<(), CliError> {
-    let absolute =
-        fs::canonicalize(&partition.path).map_err(CliError::io("open", &partition.path))?;
-    let (Some(key), Some(log_dir)) = (partition.key(), absolute.parent()) else { return Ok(()) };
-    let io = Io::new();
-    let mut checkpoint = match OffsetCheckpoint::read(&io, CheckpointKind::Cleaner, log_dir) {
-        Ok(checkpoint) => checkpoint,
-        Err(error) if error.is_not_found() => OffsetCheckpoint::new(),
-        Err(source) => return Err(CliError::File { source }),
-    };
-    checkpoint.insert(key, offset);
-    checkpoint
-        .write(&io, CheckpointKind::Cleaner, log_dir)
-        .map_err(|source| CliError::File { source })
 }
 
 fn damage_or_error(error: CleanError, console: &mut Console) -> Result<(), CliError> {

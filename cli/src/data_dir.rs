@@ -8,33 +8,10 @@ use alluvium_log_manager::{Log, LogConfig, LogOptions};
 use alluvium_record_format::Offset;
 use alluvium_recovery::{CheckpointKind, CleanShutdown, OffsetCheckpoint, TopicPartition};
 use alluvium_segment::{DirLock, FilePool, Io, LOCK_FILE, LockError, PartitionDirName};
-use clap::Args;
 
 use crate::console::Console;
 use crate::error::CliError;
 use crate::partition::{DirKind, Partition, kind_of};
-
-/// Settings of the topic that a command has to know.
-#[derive(Args, Debug)]
-pub(crate) struct TopicArgs {
-    /// A setting of the topic that is not Kafka's default, such as index.interval.bytes=512; may
-    /// be repeated
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
-    settings: Vec<(String, String)>,
-}
-
-impl TopicArgs {
-    /// The settings, Kafka's defaults for those not given.
-    pub(crate) fn config(&self) -> Result<LogConfig, CliError> {
-        let pairs = self.settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        LogConfig::from_properties(pairs).map_err(|source| CliError::Config { source })
-    }
-}
-
-fn parse_setting(text: &str) -> Result<(String, String), &'static str> {
-    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
-    Ok((key.trim().to_owned(), value.trim().to_owned()))
-}
 
 /// A log directory.
 #[derive(Debug)]
@@ -122,6 +99,19 @@ impl DataDir {
         checkpoint.insert(key.clone(), offset);
         let written = checkpoint.write(&Io::new(), kind, &self.path);
         written.map_err(|source| CliError::File { source })
+    }
+
+    /// Sets what a checkpoint says of a partition, in a new file where there is none.
+    pub(crate) fn note(
+        &mut self,
+        kind: CheckpointKind,
+        key: &TopicPartition,
+        offset: Offset,
+    ) -> Result<(), CliError> {
+        if !self.checkpoints.iter().any(|(other, _)| *other == kind) {
+            self.checkpoints.push((kind, OffsetCheckpoint::new()));
+        }
+        self.set(kind, key, offset)
     }
 
     /// Lowers what the checkpoints say of a partition to its new end, and raises its start.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use alluvium_cleaner::CleanError;
 use alluvium_log_manager::{ConfigError, LogError};
-use alluvium_recovery::{FileError, LoadError};
+use alluvium_recovery::{Damage, FileError, LoadError};
 use alluvium_segment::{LockError, SegmentError};
 
 /// Why a command cannot go on with a file, or at all. Damage is not an error here: commands
@@ -20,7 +20,7 @@ pub(crate) enum CliError {
     #[error(transparent)]
     File { source: FileError },
     /// A partition could not be compacted.
-    #[error("cannot compact the partition")]
+    #[error(transparent)]
     Clean { source: CleanError },
     /// A replacement of segments was interrupted; a start finishes or undoes it.
     #[error("{} is left of an interrupted change: recover the partition first", path.display())]
@@ -32,16 +32,19 @@ pub(crate) enum CliError {
     #[error("{}", lock_advice(source))]
     Lock { source: LockError },
     /// A setting is unknown or out of bounds.
-    #[error("a setting is wrong")]
+    #[error(transparent)]
     Config { source: ConfigError },
+    /// A properties file is no such file.
+    #[error("{} is no properties file", path.display())]
+    Properties { path: PathBuf, source: Damage },
     /// A partition could not be loaded.
-    #[error("a partition cannot be loaded")]
+    #[error(transparent)]
     Load { source: LoadError },
     /// A segment failed.
-    #[error("a segment failed")]
+    #[error(transparent)]
     Segment { source: SegmentError },
     /// A log failed.
-    #[error("a log failed")]
+    #[error(transparent)]
     Log { source: LogError },
     /// Offsets are not negative.
     #[error("an offset is not below 0")]

@@ -13,11 +13,12 @@ use clap::Args;
 use serde_json::json;
 
 use crate::console::Console;
-use crate::data_dir::{DataDir, TopicArgs, data_dir, partitions};
+use crate::data_dir::{DataDir, data_dir, partitions};
 use crate::error::CliError;
 use crate::partition::Partition;
 use crate::progress::Progress;
 use crate::readable::Bytes;
+use crate::settings::TopicArgs;
 
 /// Bring partitions into order as a start of the broker does, or say what it would do
 ///
@@ -58,7 +59,7 @@ directory in use, or one that cannot be read or written.";
 
 /// Runs the command.
 pub(crate) fn run(args: &RecoverArgs, console: &mut Console) -> Result<(), CliError> {
-    let config = args.topic.config()?;
+    let config = args.topic.config(console)?;
     let mut data = data_dir(&args.dir, console)?;
     if args.all {
         data.is_clean = false;

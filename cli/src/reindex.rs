@@ -9,10 +9,11 @@ use alluvium_sparse_index::{BatchInfo, BuiltIndexes, IndexBuilder};
 use clap::Args;
 
 use crate::console::Console;
-use crate::data_dir::{TopicArgs, data_dir, partitions};
+use crate::data_dir::{data_dir, partitions};
 use crate::error::CliError;
 use crate::log_file::LogFile;
 use crate::partition::{FileInfo, Partition, SegmentFiles};
+use crate::settings::TopicArgs;
 use crate::walk::{Step, Walk, position_of};
 
 /// Build the offset and time indexes of partitions anew from their logs
@@ -43,7 +44,7 @@ Examples:
 
 /// Runs the command.
 pub(crate) fn run(args: &ReindexArgs, console: &mut Console) -> Result<(), CliError> {
-    let config = args.topic.config()?;
+    let config = args.topic.config(console)?;
     let data = data_dir(&args.dir, console)?;
     let partitions = partitions(&args.dir)?;
     let lock = if args.dry_run {

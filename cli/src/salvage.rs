@@ -10,11 +10,13 @@ use clap::Args;
 use serde_json::json;
 
 use crate::console::Console;
-use crate::data_dir::TopicArgs;
+use crate::data_dir::DataDir;
 use crate::error::CliError;
 use crate::inflate::Inflater;
 use crate::log_file::LogFile;
 use crate::partition::{Partition, must_be_partition};
+use crate::readable::Count;
+use crate::settings::TopicArgs;
 use crate::walk::{Step, Walk};
 
 /// Copy every sound batch of a damaged partition into a new directory that Kafka opens
@@ -50,6 +52,7 @@ Exit codes: 0 nothing was lost, 1 something was, 2 wrong usage or an I/O error."
 /// Runs the command.
 pub(crate) fn run(args: &SalvageArgs, console: &mut Console) -> Result<(), CliError> {
     must_be_partition(&args.dir)?;
+    DataDir::above(&args.dir, console)?.refuse_if_in_use()?;
     let partition = Partition::read(&args.dir)?;
     let name = args.out.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if PartitionDirName::parse(name).is_none() {
@@ -65,7 +68,7 @@ pub(crate) fn run(args: &SalvageArgs, console: &mut Console) -> Result<(), CliEr
         let to = args.out.join("partition.metadata");
         fs::copy(&metadata, &to).map_err(CliError::io("copy", &metadata))?;
     }
-    let config = args.topic.config()?;
+    let config = args.topic.config(console)?;
     let log = Log::open(&args.out, config).map_err(|source| CliError::Log { source })?;
     let mut salvage = Salvage { args, log, inflater: Inflater::default(), kept: 0, lost: 0 };
     for (segment, file) in partition.logs() {
@@ -84,7 +87,8 @@ pub(crate) fn run(args: &SalvageArgs, console: &mut Console) -> Result<(), CliEr
         console.print(format_args!("{object}\n"));
     } else {
         let out = args.out.display();
-        console.print(format_args!("{out}: {kept} batches up to offset {end}, {lost} losses\n"));
+        let (kept, lost) = (Count(kept, "batch"), Count(lost, "loss"));
+        console.print(format_args!("{out}: {kept} up to offset {end}, {lost}\n"));
     }
     Ok(())
 }

@@ -6,12 +6,13 @@ use alluvium_record_format::Offset;
 use clap::Args;
 
 use crate::console::Console;
-use crate::data_dir::{DataDir, TopicArgs};
+use crate::data_dir::DataDir;
 use crate::error::CliError;
 use crate::log_end;
 use crate::log_file::LogFile;
 use crate::partition::{Partition, must_be_partition};
 use crate::readable::Bytes;
+use crate::settings::TopicArgs;
 use crate::walk::{Step, Walk};
 
 /// Cut all records from an offset on off the end of a partition
@@ -57,7 +58,7 @@ pub(crate) fn run(args: &TruncateArgs, console: &mut Console) -> Result<(), CliE
         return tell(&partition, target, console);
     }
     let lock = data.lock()?;
-    let options = data.options(&partition, args.topic.config()?).lock(lock);
+    let options = data.options(&partition, args.topic.config(console)?).lock(lock);
     let log = options.open(&partition.path).map_err(|source| CliError::Log { source })?;
     let before = log.log_end_offset();
     let is_cut = log.truncate_to(target).map_err(|source| CliError::Log { source })?;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::measure::PartitionStat;
 use crate::console::Console;
-use crate::readable::{Bytes, Time};
+use crate::readable::{Bytes, Count, Time};
 
 /// One partition.
 pub(super) fn partition(name: &str, stat: &PartitionStat, is_json: bool, console: &mut Console) {
@@ -38,7 +38,7 @@ pub(super) fn total(count: usize, stat: &PartitionStat, is_json: bool, console: 
         object.insert("open_transactions".into(), stat.open_txns.len().into());
         return console.print(format_args!("{}\n", json!({ "total": object })));
     }
-    title(&format!("{count} partitions"), console);
+    title(&Count(count as u64, "partition").to_string(), console);
     numbers(stat, console);
 }
 
@@ -54,15 +54,16 @@ fn numbers(stat: &PartitionStat, console: &mut Console) {
         Bytes(stat.log_bytes),
         Bytes(stat.other_bytes)
     ));
-    console.print(format_args!("  records     {} in {} batches\n", stat.records, stat.batches));
+    let batches = Count(stat.batches, "batch");
+    console.print(format_args!("  records     {} in {batches}\n", stat.records));
     if let (Some(earliest), Some(latest)) = (stat.earliest, stat.latest) {
         let (earliest, latest) = (Time(earliest.get()), Time(latest.get()));
         console.print(format_args!("  times       {earliest} to {latest}\n"));
     }
     for (name, codec) in &stat.codecs {
         console.print(format_args!(
-            "  codec       {name}: {} batches, {} of payload",
-            codec.batches,
+            "  codec       {name}: {}, {} of payload",
+            Count(codec.batches, "batch"),
             Bytes(codec.stored)
         ));
         if let Some(ratio) = ratio(name, codec.stored, codec.inflated) {
@@ -75,8 +76,8 @@ fn numbers(stat: &PartitionStat, console: &mut Console) {
         console.print(format_args!("  index       an entry for each {}\n", Bytes(spacing)));
     }
     if stat.damage > 0 {
-        let places = stat.damage;
-        console.print(format_args!("  damage      {places} places: see alluvium verify\n"));
+        let places = Count(stat.damage, "place");
+        console.print(format_args!("  damage      {places}: see alluvium verify\n"));
     }
 }
 

@@ -8,7 +8,7 @@ use super::finding::{Finding, Severity};
 use super::run::Event;
 use crate::console::Console;
 use crate::error::CliError;
-use crate::readable::Bytes;
+use crate::readable::{Bytes, Count};
 
 /// The report on standard output.
 pub(super) struct Report<'c> {
@@ -91,10 +91,13 @@ impl<'c> Report<'c> {
             (_, 0) => format!("{damage} damaged"),
             (_, _) => format!("{damage} damaged, {failures} not read"),
         };
-        let notes = if notes > 0 { format!(", {notes} notes") } else { String::new() };
+        let notes = if notes > 0 { format!(", {}", Count(notes, "note")) } else { String::new() };
         self.console.print(format_args!(
-            "{verdict}{notes}: {partitions} partitions, {segments} segments, {batches} batches, \
-             {records} records, {} in {:.1} s\n",
+            "{verdict}{notes}: {}, {}, {}, {}, {} in {:.1} s\n",
+            Count(partitions, "partition"),
+            Count(segments, "segment"),
+            Count(batches, "batch"),
+            Count(records, "record"),
             Bytes(bytes),
             elapsed.as_secs_f64()
         ));

@@ -31,6 +31,11 @@ pub(crate) fn files(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// Names and bytes of all files of a directory and its directories.
+pub(crate) fn state(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    files(dir).into_iter().map(|file| (file.clone(), fs::read(dir.join(file)).unwrap())).collect()
+}
+
 /// Writes `files` into a new directory, with the directories that their names call for.
 pub(crate) fn scratch(files: &[(&str, &[u8])]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();

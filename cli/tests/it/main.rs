@@ -1,5 +1,6 @@
 //! Runs the built command on disks that Kafka wrote, whole and damaged.
 
+mod changing;
 mod compact;
 mod disk;
 mod dump_jsonl;
@@ -10,6 +11,7 @@ mod lookup;
 mod memory;
 mod process;
 mod repair;
+mod retain;
 mod stat;
 mod verify;
 mod verify_flips;

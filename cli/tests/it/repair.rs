@@ -1,27 +1,17 @@
 //! The commands that change something, and those that list what a start would find.
 
 use std::fs;
-use std::path::Path;
 
-use alluvium_segment::DirLock;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::disk::{clean, copy, files, scratch, three_batches};
+use crate::disk::{clean, copy, scratch, state, three_batches};
 use crate::process::{Run, run};
 
 const LOG: &str = "t-0/00000000000000000000.log";
 
 fn objects(run: &Run) -> Vec<Value> {
     run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-/// Names and bytes of all files.
-fn state(dir: &Path) -> Vec<(String, Vec<u8>)> {
-    files(dir)
-        .iter()
-        .map(|file| (file.display().to_string(), fs::read(dir.join(file)).unwrap()))
-        .collect()
 }
 
 /// A log directory with a partition whose last batch is torn, and checkpoints.
@@ -63,27 +53,6 @@ fn a_disk_that_was_closed_cleanly_needs_no_recovery() {
         assert_eq!(partition["cut_bytes"], 0, "{partition}");
         assert_eq!(partition["scanned_bytes"], 0, "{partition}");
     }
-}
-
-#[test]
-fn a_directory_in_use_is_refused() {
-    let dir = torn();
-    fs::write(dir.path().join(".lock"), b"").unwrap();
-    let before = state(dir.path());
-    // Other processes see the lock of this one. Reading the lock file here would drop it.
-    let lock = DirLock::acquire(dir.path()).unwrap();
-    for args in [
-        &["recover", "t-0"][..],
-        &["recover", "--dry-run", "t-0"],
-        &["truncate", "t-0", "--to", "3"],
-        &["truncate", "t-0", "--to", "3", "--dry-run"],
-    ] {
-        let run = run(dir.path(), args);
-        assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);
-        assert!(run.stderr.contains("stop the broker first"), "{}", run.stderr);
-    }
-    drop(lock);
-    assert_eq!(state(dir.path()), before);
 }
 
 /// FR-049: whole batches go; checkpoints follow.

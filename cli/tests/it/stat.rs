@@ -79,5 +79,5 @@ fn damage_is_counted_and_the_rest_measured() {
     let run = run(dir.path(), &["stat", "t-0"]);
     assert_eq!(run.code, Some(1));
     assert!(run.text().contains("  records     6 in 2 batches\n"), "{}", run.text());
-    assert!(run.text().contains("  damage      1 places"), "{}", run.text());
+    assert!(run.text().contains("  damage      1 place:"), "{}", run.text());
 }

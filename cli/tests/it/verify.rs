@@ -361,7 +361,7 @@ fn the_report_for_people_names_file_byte_and_what_to_do() {
     assert_eq!(lines[0], format!("damage torn-tail {LOG}, byte 236"));
     assert_eq!(lines[1], "  the last 64 bytes are no whole batch");
     assert!(lines[2].contains("recovery cuts the tail"), "{}", lines[2]);
-    assert!(lines.last().unwrap().starts_with("1 damaged: 1 partitions, 1 segments, 2 batches"));
+    assert!(lines.last().unwrap().starts_with("1 damaged: 1 partition, 1 segment, 2 batches"));
 }
 
 #[test]

@@ -1,0 +1,198 @@
+//! `alluvium retain`: which old segments go, and why the others stay.
+
+mod show;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use alluvium_log_manager::{
+    CleanupPolicy, Clock, Inline, LogConfig, ManualClock, RetentionPlan, RetentionState,
+    SystemClock,
+};
+use alluvium_record_format::{Offset, Timestamp};
+use alluvium_recovery::CheckpointKind;
+use alluvium_segment::{DirLock, FilePool, PartitionDir, Segment, SegmentConfig, SegmentError};
+use clap::Args;
+
+use crate::console::Console;
+use crate::data_dir::{DataDir, data_dir, partitions};
+use crate::error::CliError;
+use crate::log_end;
+use crate::partition::Partition;
+use crate::settings::{Settings, TopicArgs};
+
+/// Drop the old segments that the settings no longer keep, or say what would go and why
+///
+/// By the rules of a broker, in its order: what lies below the log start offset, what exceeds
+/// retention.bytes, what is older than retention.ms. Segments go whole, from the oldest on, up to
+/// the high watermark. Where the checkpoint notes no high watermark, the log end counts.
+///
+/// The settings of topics are not on the disk as text: say them with --config and --set. A
+/// partition that cleaner-offset-checkpoint lists, and an internal one in a log directory, is
+/// taken for compacted unless cleanup.policy is given. The metadata log is left alone. The
+/// broker must be stopped.
+#[derive(Args, Debug)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct RetainArgs {
+    /// Partition or log directory
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+
+    /// Say what would go, and change no byte
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Say for every segment what each rule finds: why it goes or stays, and since when
+    #[arg(long)]
+    explain: bool,
+
+    /// The present time, in milliseconds since 1970 [default: the clock's]
+    #[arg(long, value_name = "MS")]
+    now: Option<i64>,
+
+    /// Print a JSON object a line: one for each partition
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    topic: TopicArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  alluvium retain --dry-run --explain --set retention.ms=86400000 /var/lib/kafka/data/orders-0
+  alluvium retain --config /etc/kafka/server.properties /var/lib/kafka/data
+
+Exit codes: 0 good, 1 damage found, 2 wrong usage, a directory in use, or one that cannot be read
+or written.";
+
+/// What was decided for a partition.
+#[derive(Debug)]
+struct Decision<'a> {
+    partition: &'a Partition,
+    policy: Policy,
+    state: RetentionState,
+    plan: RetentionPlan,
+}
+
+/// Where the cleanup policy of a partition comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Policy {
+    /// The settings.
+    Given,
+    /// The cleaner's checkpoint lists the partition.
+    InCheckpoint,
+    /// The topic is one of Kafka's own.
+    Internal,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliError> {
+    let settings = args.topic.settings(console)?;
+    let mut data = data_dir(&args.dir, console)?;
+    let partitions = partitions(&args.dir)?;
+    let now = args.now.map_or_else(|| SystemClock::default().now(), Timestamp::new);
+    let lock = if args.dry_run {
+        data.refuse_if_in_use()?;
+        None
+    } else {
+        Some(data.lock()?)
+    };
+    let is_one = partitions.len() == 1 && partitions[0].path == args.dir;
+    for partition in &partitions {
+        if partition.name.as_ref().is_some_and(|name| &*name.topic == "__cluster_metadata") {
+            if !args.json {
+                let name = partition.path.display();
+                console
+                    .print(format_args!("{name}: left alone, it keeps snapshots, not records\n"));
+            }
+            continue;
+        }
+        let policy = policy(partition, &data, &settings, is_one);
+        let config = match policy {
+            Policy::Given => settings.log.clone(),
+            Policy::InCheckpoint | Policy::Internal => compacted(&settings.log)?,
+        };
+        let decided = match &lock {
+            None => plan(partition, &data, &config, now, console)?,
+            Some(lock) => apply(partition, &mut data, config, now, lock)?,
+        };
+        let (state, plan) = decided;
+        show::decision(&Decision { partition, policy, state, plan }, args, console);
+        console.spill()?;
+    }
+    Ok(())
+}
+
+fn policy(partition: &Partition, data: &DataDir, settings: &Settings, is_one: bool) -> Policy {
+    if settings.has_policy {
+        return Policy::Given;
+    }
+    let Some(key) = partition.key() else { return Policy::Given };
+    if data.offset(CheckpointKind::Cleaner, &key).is_some() {
+        Policy::InCheckpoint
+    } else if key.topic().starts_with("__") && !is_one {
+        Policy::Internal
+    } else {
+        Policy::Given
+    }
+}
+
+fn compacted(config: &LogConfig) -> Result<LogConfig, CliError> {
+    let config = config.to_builder().cleanup_policy(CleanupPolicy::COMPACT).build();
+    config.map_err(|source| CliError::Config { source })
+}
+
+/// Decides from the files as they lie there.
+fn plan(
+    partition: &Partition,
+    data: &DataDir,
+    config: &LogConfig,
+    now: Timestamp,
+    console: &mut Console,
+) -> Result<(RetentionState, RetentionPlan), CliError> {
+    let log_start = partition.log_start(console)?;
+    let end = log_end::of(partition, log_start)?.end;
+    let stated = partition.key().and_then(|key| data.offset(CheckpointKind::HighWatermark, &key));
+    let state = RetentionState::new(log_start, end, now)
+        .high_watermark(stated.map_or(end, |stated| stated.min(end)));
+    let dir = PartitionDir::read_only(&partition.path, &FilePool::for_this_process());
+    let open = |base| Segment::open(&dir, base, SegmentConfig::new());
+    let plan = partition
+        .logs()
+        .map(|(files, _)| open(files.base))
+        .collect::<Result<Vec<Arc<Segment>>, SegmentError>>()
+        .and_then(|segments| RetentionPlan::new(&segments, config, state))
+        .map_err(|source| CliError::Segment { source })?;
+    Ok((state, plan))
+}
+
+/// Opens the log as a broker does, and drops what its settings do not keep.
+fn apply(
+    partition: &Partition,
+    data: &mut DataDir,
+    config: LogConfig,
+    now: Timestamp,
+    lock: &DirLock,
+) -> Result<(RetentionState, RetentionPlan), CliError> {
+    let noted = partition.key().and_then(|key| data.offset(CheckpointKind::HighWatermark, &key));
+    let options = data
+        .options(partition, config)
+        .clock(Arc::new(ManualClock::new(now)))
+        .background(Arc::new(Inline::default()))
+        .high_watermark(noted.unwrap_or(Offset::MAX))
+        .lock(lock.clone());
+    let failed = |source| CliError::Log { source };
+    let log = options.open(&partition.path).map_err(failed)?;
+    let state = RetentionState::new(log.log_start_offset(), log.log_end_offset(), now)
+        .high_watermark(log.high_watermark());
+    let plan = log.retention_plan().map_err(failed)?;
+    log.delete_old_segments().map_err(failed)?;
+    let end = log.log_end_offset();
+    let closed = log.close().map_err(failed)?;
+    if let Some(key) = partition.key() {
+        data.set(CheckpointKind::RecoveryPoint, &key, closed.recovery_point)?;
+        data.move_checkpoints(&key, closed.log_start_offset, end)?;
+    }
+    Ok((state, plan))
+}

@@ -1,0 +1,77 @@
+//! Settings of topics and of the broker: from the command line and from a properties file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use alluvium_log_manager::{BrokerConfig, LogConfig};
+use alluvium_recovery::Properties;
+use clap::Args;
+
+use crate::console::Console;
+use crate::error::CliError;
+
+/// Settings of the topic that a command has to know.
+#[derive(Args, Debug)]
+pub(crate) struct TopicArgs {
+    /// A properties file with settings of the broker, such as log.retention.hours, or of the
+    /// topic, such as retention.ms
+    #[arg(long = "config", value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// A setting of the topic that is not Kafka's default, such as index.interval.bytes=512; may
+    /// be repeated, and goes before the file's
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = parse_setting)]
+    pairs: Vec<(String, String)>,
+}
+
+/// What was set, and Kafka's defaults for the rest.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) log: LogConfig,
+    /// Whether somebody said `cleanup.policy`, in a file or on the command line.
+    pub(crate) has_policy: bool,
+}
+
+impl TopicArgs {
+    /// The settings of the topic.
+    pub(crate) fn config(&self, console: &mut Console) -> Result<LogConfig, CliError> {
+        Ok(self.settings(console)?.log)
+    }
+
+    /// All settings. Keys in the file that look misspelled are named on standard error.
+    pub(crate) fn settings(&self, console: &mut Console) -> Result<Settings, CliError> {
+        let properties = match &self.file {
+            Some(path) => read(path)?,
+            None => Properties::new(),
+        };
+        let config = |source| CliError::Config { source };
+        let (of_topic, of_broker): (Vec<_>, Vec<_>) =
+            properties.iter().partition(|(key, _)| LogConfig::KEYS.contains(key));
+        let (broker, unknown) = BrokerConfig::from_properties(of_broker).map_err(config)?;
+        if let Some(path) = &self.file {
+            for key in unknown {
+                let (key, nearest) = (key.key, key.nearest);
+                console.note(path, None, format_args!("{key}: did you mean {nearest}?"))?;
+            }
+        }
+        let given = || self.pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let log = broker.log_defaults().to_builder();
+        let log = log.properties(of_topic.into_iter().chain(given())).map_err(config)?;
+        let log = log.build().map_err(config)?;
+        let has_policy = given()
+            .chain(properties.iter())
+            .any(|(key, _)| matches!(key, "cleanup.policy" | "log.cleanup.policy"));
+        Ok(Settings { log, has_policy })
+    }
+}
+
+fn read(path: &Path) -> Result<Properties, CliError> {
+    let bytes = fs::read(path).map_err(CliError::io("read", path))?;
+    Properties::parse(&bytes)
+        .map_err(|source| CliError::Properties { path: path.to_path_buf(), source })
+}
+
+fn parse_setting(text: &str) -> Result<(String, String), &'static str> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    Ok((key.trim().to_owned(), value.trim().to_owned()))
+}

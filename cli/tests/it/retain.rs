@@ -1,0 +1,156 @@
+//! `alluvium retain`: which segments go, why the others stay, and what a run changes.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::disk::{clean, copy, files, scratch, three_batches};
+use crate::process::{Run, run};
+
+/// A day after the newest record of the golden disk's `plain-0`.
+const A_DAY_AFTER: &str = "1750086408806";
+
+fn objects(run: &Run) -> Vec<Value> {
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// What is dropped, and by which rule.
+fn dropped(partition: &Value) -> Vec<(i64, String)> {
+    let segments = partition["segments"].as_array().unwrap();
+    let dropped = segments.iter().filter_map(|segment| {
+        let base = segment["base_offset"].as_i64().unwrap();
+        Some((base, segment["dropped_by"].as_str()?.to_owned()))
+    });
+    dropped.collect()
+}
+
+fn plan(args: &[&str]) -> Value {
+    let all = [&["retain", "--dry-run", "--json", "--now", A_DAY_AFTER][..], args].concat();
+    objects(&run(&clean(), &all)).remove(0)
+}
+
+/// FR-053: what is left is never less than the limit.
+#[test]
+fn size_and_time_drop_whole_segments_from_the_oldest_on() {
+    let rule = |base, rule: &str| (base, rule.to_owned());
+    let (time, size) = ("retention.ms", "retention.bytes");
+    for (settings, expected) in [
+        (&["--set", "retention.ms=86400000"][..], vec![rule(0, time)]),
+        (&["--set", "retention.ms=86399999"], vec![rule(0, time), rule(214, time)]),
+        (&["--set", "retention.bytes=3468"], vec![rule(0, size)]),
+        (&["--set", "retention.bytes=3469"], vec![]),
+        (&["--set", "cleanup.policy=compact", "--set", "retention.ms=1"], vec![]),
+        (&[], vec![]),
+    ] {
+        let plan = plan(&[settings, &["plain-0"]].concat());
+        assert_eq!(dropped(&plan), expected, "{settings:?}");
+    }
+}
+
+#[test]
+fn every_segment_says_which_rule_keeps_it_and_since_when() {
+    let args = ["retain", "--dry-run", "--explain", "--now", A_DAY_AFTER, "plain-0"];
+    let explained = run(&clean(), &args);
+    let text = explained.text();
+    assert!(text.starts_with("plain-0: 2 segments, all stay\n  segment 0 (23.6 KiB) stays\n"));
+    for line in [
+        "log start        the next segment begins at 214, above the log start 0",
+        "retention.bytes  not set: keeps all",
+        "retention.ms     newest record of 2025-06-15T15:06:47.881Z, 1 d ago: not older than 7 d \
+         until 2025-06-22T15:06:47.882Z",
+        "log start        the active segment; behind segment 0, which stays",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+#[test]
+fn settings_come_from_a_file_of_the_broker_and_the_command_line_wins() {
+    let dir = copy("disk/clean");
+    fs::write(
+        dir.path().join("server.properties"),
+        "log.retention.hours=1\nlog.retention.byte=1\n",
+    )
+    .unwrap();
+    let base = ["retain", "--dry-run", "--json", "--now", A_DAY_AFTER];
+    let file = ["--config", "server.properties", "plain-0"];
+    let by_file = run(dir.path(), &[&base[..], &file].concat());
+    assert!(by_file.stderr.contains("did you mean log.retention.bytes?"), "{}", by_file.stderr);
+    assert_eq!(dropped(&objects(&by_file)[0]).len(), 2);
+    let both = [&base[..], &["--set", "retention.ms=-1"], &file].concat();
+    assert_eq!(dropped(&objects(&run(dir.path(), &both))[0]).len(), 0);
+}
+
+#[test]
+fn nothing_goes_above_the_high_watermark() {
+    let dir = copy("disk/clean");
+    let noted = dir.path().join("replication-offset-checkpoint");
+    fs::write(noted, "0\n1\nplain 0 213\n").unwrap();
+    let args = ["retain", "--dry-run", "--json", "--explain", "--set", "retention.ms=1", "plain-0"];
+    let plan = objects(&run(dir.path(), &args)).remove(0);
+    assert_eq!(dropped(&plan), []);
+    let reason = plan["segments"][0]["rules"][2]["reason"].as_str().unwrap();
+    assert_eq!(reason, "ends at 214, above the high watermark 213");
+}
+
+#[test]
+fn a_compacted_partition_and_an_internal_one_lose_nothing_by_age() {
+    let dir = copy("disk/clean");
+    for name in ["__consumer_offsets-0", "__cluster_metadata-0"] {
+        let to = dir.path().join(name);
+        fs::create_dir(&to).unwrap();
+        fs::write(to.join("00000000000000000000.log"), three_batches()).unwrap();
+    }
+    let args = ["retain", "--dry-run", "--json", "--set", "retention.ms=1", "."];
+    let partitions = objects(&run(dir.path(), &args));
+    let find = |name: &str| {
+        let path = format!("./{name}");
+        partitions.iter().find(|partition| partition["partition"] == path)
+    };
+    for name in ["__consumer_offsets-0", "compacted-0"] {
+        let partition = find(name).unwrap();
+        assert_eq!(partition["taken_for_compacted"], true, "{name}");
+        assert_eq!(partition["dropped_segments"], 0, "{name}");
+    }
+    assert_eq!(find("plain-0").unwrap()["dropped_segments"], 2);
+    assert_eq!(find("__cluster_metadata-0"), None);
+}
+
+#[test]
+fn a_run_drops_what_the_dry_run_says_and_moves_the_log_start() {
+    let dir = copy("disk/clean");
+    let base = ["retain", "--json", "--now", A_DAY_AFTER, "--set", "retention.ms=86400000"];
+    let wet = objects(&run(dir.path(), &[&base[..], &["plain-0"]].concat())).remove(0);
+    assert_eq!(wet["new_log_start_offset"], 214);
+    assert_eq!(wet["segments"], plan(&["--set", "retention.ms=86400000", "plain-0"])["segments"]);
+    let left: Vec<_> = files(&dir.path().join("plain-0"))
+        .iter()
+        .map(|file| file.display().to_string())
+        .filter(|name| name.starts_with('0'))
+        .collect();
+    assert!(left.iter().all(|name| name.starts_with("000000000000000002")), "{left:?}");
+    let checked = run(dir.path(), &["verify", "."]);
+    assert_eq!(checked.code, Some(0), "{}{}", checked.text(), checked.stderr);
+    let stat = objects(&run(dir.path(), &["stat", "--json", "plain-0"])).remove(0);
+    assert_eq!((&stat["log_start_offset"], &stat["log_end_offset"]), (&214.into(), &240.into()));
+}
+
+/// Where all goes, a log of one empty segment stays, and offsets go on.
+#[test]
+fn a_log_whose_last_segment_goes_keeps_its_end() {
+    let dir = scratch(&[("t-0/00000000000000000000.log", &three_batches())]);
+    let wet = run(dir.path(), &["retain", "t-0"]);
+    assert_eq!(wet.code, Some(0), "{}", wet.stderr);
+    assert!(wet.text().contains("dropped 1 with 354 B; log start 9"), "{}", wet.text());
+    let stat = objects(&run(dir.path(), &["stat", "--json", "t-0"])).remove(0);
+    assert_eq!((&stat["log_start_offset"], &stat["log_end_offset"]), (&9.into(), &9.into()));
+}
+
+#[test]
+fn a_record_from_the_future_is_named() {
+    let dir = scratch(&[("t-0/00000000000000000000.log", &three_batches())]);
+    let args = ["retain", "--dry-run", "--explain", "--now", "8", "t-0"];
+    let text = run(dir.path(), &args);
+    assert!(text.text().contains("1970-01-01T00:00:01.008Z, 1 s in the future"), "{}", text.text());
+}
