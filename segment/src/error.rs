@@ -139,6 +139,8 @@ pub enum IoOp {
     Remove,
     /// Setting the modification time.
     SetTime,
+    /// Asking which pages are in memory.
+    PageCache,
 }
 
 impl fmt::Display for IoOp {
@@ -154,6 +156,7 @@ impl fmt::Display for IoOp {
             Self::Rename => "rename",
             Self::Remove => "remove",
             Self::SetTime => "set the times of",
+            Self::PageCache => "ask for the cached pages of",
         })
     }
 }

@@ -9,12 +9,15 @@ mod headers;
 mod index_slot;
 mod io;
 mod names;
+pub mod page_cache;
 mod partition_dir;
 mod pool;
 mod recover;
 pub mod replace;
 mod segment;
 mod slice;
+#[expect(unsafe_code, reason = "system calls that rustix lacks, all in one place")]
+mod sys;
 mod walk;
 
 pub use active::{ActiveSegment, Birth, RollInput, RollReason};

@@ -5,6 +5,7 @@ mod indexes;
 mod locate;
 mod read;
 mod rebuild;
+mod residency;
 mod tail;
 mod time;
 mod views;

@@ -13,6 +13,7 @@ mod prop_model;
 mod reads;
 mod recovery;
 mod replace;
+mod residency;
 mod roll;
 mod support;
 mod times;
