@@ -1,0 +1,181 @@
+//! Sends responses to one socket.
+
+mod cork;
+#[cfg(feature = "tokio")]
+mod runtime;
+mod step;
+mod wrapped;
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use self::cork::Cork;
+use crate::error::SendError;
+use crate::metrics::{self, Counters};
+use crate::path::{CopyReason, SendPath};
+use crate::response::Response;
+use crate::warning;
+
+#[cfg(feature = "tokio")]
+pub use self::runtime::TokioSocket;
+
+/// Bytes that one connection sends before others have their turn.
+const TURN_BYTES: u64 = 1024 * 1024;
+
+/// What one socket needs in order to send responses: which way its bytes go, and counters.
+///
+/// One for each socket. Small while idle: buffers are taken from a common stock while bytes are
+/// copied. The socket itself stays with the caller, who may read from it meanwhile.
+///
+/// A response goes out as: bytes by one vectored `sendmsg`, marked `MSG_MORE` where a slice
+/// follows; slices by `sendfile`; the socket corked while a response of several slices is on its
+/// way. Where `sendfile` is refused, or the stream is wrapped, slices are read into a buffer and
+/// written.
+///
+/// A socket that the other side closed is an error, not a signal, only while `SIGPIPE` is
+/// ignored: Rust programs ignore it from their start.
+pub struct SocketSender {
+    path: SendPath,
+    cork: Cork,
+    turn_bytes: u64,
+    counters: Counters,
+}
+
+/// How far a turn has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Progress {
+    /// The response has been sent.
+    Done,
+    /// The turn's bytes have been sent and there is more: let others have their turn.
+    Turn,
+    /// The socket takes nothing now: wait until it is writable.
+    Blocked,
+}
+
+impl SocketSender {
+    /// For a new socket. Slices go out by `sendfile`.
+    #[must_use]
+    pub fn new() -> Self {
+        let path = SendPath::ZeroCopy;
+        Self { path, cork: Cork::new(), turn_bytes: TURN_BYTES, counters: Counters::new() }
+    }
+
+    /// Copies all slices through a buffer, as if `sendfile` were refused.
+    #[must_use]
+    pub const fn copying(mut self) -> Self {
+        self.path = SendPath::Copy(CopyReason::Asked);
+        self
+    }
+
+    /// Sets how many bytes go out before other connections have their turn: 1 MiB by default, at
+    /// least 1.
+    #[must_use]
+    pub const fn turn_bytes(mut self, turn_bytes: u64) -> Self {
+        self.turn_bytes = if turn_bytes == 0 { 1 } else { turn_bytes };
+        self
+    }
+
+    /// Which way slices go.
+    #[must_use]
+    pub const fn path(&self) -> SendPath {
+        self.path
+    }
+
+    /// Sends the response to a blocking socket, all of it.
+    ///
+    /// # Errors
+    ///
+    /// `Truncated` or `File` if a file is short or cannot be read; `Socket` if the socket fails,
+    /// its send timeout has run out, or it is non-blocking and full. After a timeout the response
+    /// may be sent on; after anything else the connection must be closed.
+    pub fn send(&mut self, socket: impl AsFd, response: &mut Response) -> Result<(), SendError> {
+        match self.turn(socket.as_fd(), response, u64::MAX)? {
+            Progress::Done => Ok(()),
+            Progress::Turn | Progress::Blocked => {
+                Err(SendError::socket(response.sent(), io::ErrorKind::TimedOut.into()))
+            }
+        }
+    }
+
+    /// Sends what a non-blocking socket takes, up to the bytes of one turn. For loops of one's own
+    /// around `epoll` or `poll`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::send`]; a full socket is none.
+    pub fn send_turn(
+        &mut self,
+        socket: impl AsFd,
+        response: &mut Response,
+    ) -> Result<Progress, SendError> {
+        self.turn(socket.as_fd(), response, self.turn_bytes)
+    }
+
+    /// Sends up to `budget` bytes.
+    fn turn(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        response: &mut Response,
+        budget: u64,
+    ) -> Result<Progress, SendError> {
+        response.check()?;
+        let before = response.sent();
+        loop {
+            if response.is_done() {
+                self.cork.pull(socket);
+                return Ok(Progress::Done);
+            }
+            let used = response.sent() - before;
+            let Some(left) = budget.checked_sub(used).filter(|left| *left > 0) else {
+                return Ok(Progress::Turn);
+            };
+            let step = self.step(socket, response, left);
+            match step.inspect_err(|error| note_failure(response, error))? {
+                0 => return Ok(Progress::Blocked),
+                _taken => {}
+            }
+        }
+    }
+
+    /// Turns to copying, and says so.
+    fn lose_zero_copy(&mut self, reason: CopyReason) {
+        if self.path == SendPath::ZeroCopy {
+            self.path = SendPath::Copy(reason);
+            metrics::fell_back(reason);
+            warning::zero_copy_lost(reason);
+        }
+    }
+
+    fn count_bytes(&self, taken: u64, copied: u64) {
+        if copied > 0 {
+            self.counters.copied.increment(copied);
+        }
+        if taken > copied {
+            self.counters.inline.increment(taken - copied);
+        }
+    }
+}
+
+/// Keeps a failed response from being sent on.
+fn note_failure(response: &mut Response, error: &SendError) {
+    response.mark_broken();
+    if matches!(error, SendError::Truncated { .. }) {
+        metrics::truncated();
+    }
+}
+
+impl Default for SocketSender {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for SocketSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("SocketSender");
+        debug.field("path", &self.path).field("cork", &self.cork);
+        debug.field("turn_bytes", &self.turn_bytes).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,107 @@
+//! One system call's worth of progress on a bare socket.
+
+use std::io::IoSlice;
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::sendfile;
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+
+use super::SocketSender;
+use crate::error::SendError;
+use crate::path::{SendPath, refusal};
+use crate::response::{MAX_PIECES, Response, len_u64};
+
+/// The most that one `sendfile` moves, whatever is asked for.
+const MAX_SENDFILE: u64 = 0x7fff_f000;
+
+impl SocketSender {
+    /// Makes calls until one moves bytes. Returns how many; 0 if the socket is full.
+    pub(super) fn step(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        response: &mut Response,
+        budget: u64,
+    ) -> Result<u64, SendError> {
+        loop {
+            if self.path != SendPath::ZeroCopy {
+                response.stage()?;
+            }
+            let moved = if response.front_file().is_some() {
+                self.send_file(socket, response, budget)?
+            } else {
+                self.send_bytes(socket, response)?
+            };
+            if let Some(count) = moved {
+                return Ok(count);
+            }
+        }
+    }
+
+    /// Sends from the page cache. `None`: try again, perhaps another way.
+    fn send_file(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        response: &mut Response,
+        budget: u64,
+    ) -> Result<Option<u64>, SendError> {
+        if response.piece_count() > 1 {
+            self.cork.push(socket);
+        }
+        let Some(slice) = response.front_file() else { return Ok(None) };
+        let mut position = slice.position();
+        // What is left of the slice and never more: behind it lies what was not promised.
+        let count = slice.len().min(budget).min(MAX_SENDFILE);
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        match sendfile(socket, slice.file(), Some(&mut position), count) {
+            Ok(0) => {
+                let (position, missing) = (slice.position(), slice.len());
+                Err(SendError::Truncated { position, missing })
+            }
+            Ok(moved) => {
+                let moved = len_u64(moved);
+                response.advance(moved);
+                self.counters.zero_copy.increment(moved);
+                Ok(Some(moved))
+            }
+            Err(Errno::INTR) => Ok(None),
+            Err(Errno::AGAIN) => Ok(Some(0)),
+            Err(Errno::IO) => Err(SendError::file(slice.position(), Errno::IO.into())),
+            Err(errno) => {
+                let Some(reason) = refusal(errno) else {
+                    return Err(SendError::socket(response.sent(), errno.into()));
+                };
+                self.lose_zero_copy(reason);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Sends bytes that are in memory. `None`: try again.
+    fn send_bytes(
+        &self,
+        socket: BorrowedFd<'_>,
+        response: &mut Response,
+    ) -> Result<Option<u64>, SendError> {
+        let mut pieces = [IoSlice::new(&[]); MAX_PIECES];
+        let (count, len) = response.front_bytes(&mut pieces);
+        let mut flags = SendFlags::NOSIGNAL;
+        flags.set(SendFlags::MORE, len < response.remaining());
+        let mut control = SendAncillaryBuffer::default();
+        match sendmsg(socket, &pieces[..count], &mut control, flags) {
+            Ok(0) => {
+                let source = std::io::ErrorKind::WriteZero.into();
+                Err(SendError::socket(response.sent(), source))
+            }
+            Ok(taken) => {
+                let taken = len_u64(taken);
+                let copied = response.advance(taken);
+                self.count_bytes(taken, copied);
+                Ok(Some(taken))
+            }
+            Err(Errno::INTR) => Ok(None),
+            Err(Errno::AGAIN) => Ok(Some(0)),
+            Err(errno) => Err(SendError::socket(response.sent(), errno.into())),
+        }
+    }
+}
