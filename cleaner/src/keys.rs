@@ -1,7 +1,7 @@
 //! The records of an entry, whatever its magic and codec, below fixed memory.
 
 use alluvium_record_format::{
-    Batch, CorruptKind, Corruption, Decompressor, LegacyEntry, Offset, Records,
+    Batch, Codec, CorruptKind, Corruption, Decompressor, LegacyEntry, Offset, Records,
 };
 
 use crate::offset_map::{OffsetMap, Place};
@@ -38,6 +38,8 @@ pub(crate) const HASHED_AT_ONCE: usize = 64;
 pub(crate) struct Reader {
     pub(crate) decompressor: Decompressor,
     pub(crate) inflated: Vec<u8>,
+    /// The records of the last batch are all in memory.
+    is_held: bool,
 }
 
 impl Reader {
@@ -74,11 +76,29 @@ impl Reader {
         max_record_bytes: usize,
     ) -> Result<Option<Records<'b>>, Corruption> {
         let limit = INFLATE_BYTES.min(max_record_bytes);
+        self.is_held = false;
         match self.decompressor.inflate(batch, limit, &mut self.inflated) {
-            Ok(records) => Ok(Some(records)),
+            Ok(records) => {
+                self.is_held = true;
+                Ok(Some(records))
+            }
             Err(damage) if matches!(damage.kind(), CorruptKind::OutputLimit { .. }) => Ok(None),
             Err(damage) => Err(damage),
         }
+    }
+
+    /// The records of the batch that [`keys`](Self::keys) just walked, `None` if they were too
+    /// many bytes to hold. Nothing is inflated again.
+    pub(crate) fn held<'b>(
+        &'b self,
+        batch: &Batch<'b>,
+    ) -> Result<Option<Records<'b>>, Corruption> {
+        if !self.is_held {
+            return Ok(None);
+        }
+        let is_plain = batch.header().attributes().codec() == Some(Codec::None);
+        let payload = if is_plain { batch.payload() } else { &self.inflated };
+        Records::new(batch.header(), payload, batch.payload_position()).map(Some)
     }
 
     fn stream_keys(

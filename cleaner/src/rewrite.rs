@@ -182,7 +182,7 @@ impl Rewrite<'_> {
         let Scratch { reader, survivors, builder } = &mut *self.scratch;
         builder.reset(settings);
         let mut keep = survivors.keep.iter();
-        if let Some(records) = reader.inflate(batch, limit)? {
+        if let Some(records) = reader.held(batch)? {
             for record in records {
                 let record = record?;
                 if keep.next() == Some(&true) {
@@ -236,7 +236,7 @@ impl Rewrite<'_> {
     ) -> Result<(), Trouble> {
         let horizon = self.horizon();
         let Scratch { reader, survivors, builder } = &mut *self.scratch;
-        let Reader { decompressor, inflated } = reader;
+        let Reader { decompressor, inflated, .. } = reader;
         let records = decompressor.inflate_legacy(entry, LEGACY_INFLATE_BYTES, inflated)?;
         let mut is_first = true;
         for (record, stays) in records.zip(&survivors.keep) {
