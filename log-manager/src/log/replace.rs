@@ -5,7 +5,7 @@ use std::sync::Arc;
 use alluvium_record_format::Offset;
 use alluvium_recovery::ProducerEntry;
 use alluvium_segment::replace::Replacement;
-use alluvium_segment::{Segment, SegmentError};
+use alluvium_segment::Segment;
 
 use super::{Effects, Log, LogError, LogPosition, SegmentList, Shared, Writer};
 use crate::LogConfig;
@@ -125,8 +125,8 @@ impl Log {
     ///
     /// Source: `LogDirFailureChannel.maybeAddOfflineLogDir` in Kafka.
     #[must_use]
-    pub fn dir_failed(&self, source: SegmentError) -> LogError {
-        self.shared.disk_failed(LogError::Segment { source })
+    pub fn dir_failed(&self, source: impl Into<LogError>) -> LogError {
+        self.shared.disk_failed(source.into())
     }
 }
 
