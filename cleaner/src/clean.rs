@@ -164,6 +164,11 @@ impl Cleaner {
         Ok(report)
     }
 
+    /// The most keys that the map takes.
+    pub(crate) const fn map_capacity(&self) -> usize {
+        self.map.capacity()
+    }
+
     fn report(&self, options: &CleanOptions, built: Built) -> CleanReport {
         let after = |latest: Offset| Offset::new(latest.get().saturating_add(1));
         CleanReport {

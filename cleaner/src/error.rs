@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use alluvium_log_manager::LogError;
 use alluvium_record_format::{BuildError, Corruption};
+use alluvium_recovery::FileError;
 use alluvium_segment::SegmentError;
+use alluvium_sparse_index::IndexError;
 
 /// Why a cleaning failed. Groups of segments that were replaced before stay replaced, all others
 /// are as they were.
@@ -38,6 +41,23 @@ pub enum CleanError {
     /// The offset map takes no key at all: give it more memory.
     #[error("the offset map has no room for a single key")]
     MapTooSmall,
+    /// A log in service refused what was asked of it.
+    #[error(transparent)]
+    #[non_exhaustive]
+    Log {
+        /// Why.
+        source: LogError,
+    },
+    /// How far the log is clean could not be written down.
+    #[error(transparent)]
+    #[non_exhaustive]
+    Checkpoint {
+        /// Why.
+        source: FileError,
+    },
+    /// The cleaning of this log hit a fault of this library. The panic's message was printed.
+    #[error("the cleaning panicked")]
+    Panicked,
     /// The host asked for an end. Nothing is wrong with the log.
     #[error("the cleaning was stopped")]
     Stopped,
@@ -50,8 +70,33 @@ impl CleanError {
         match self {
             Self::Corrupt { .. } | Self::Rebuild { .. } => true,
             Self::Segment { source } => source.is_corruption(),
-            Self::MapTooSmall | Self::Stopped => false,
+            _ => false,
         }
+    }
+
+    /// Whether the cleaning only came at a bad time: nothing is wrong with the log or its disk.
+    #[must_use]
+    pub const fn is_stop(&self) -> bool {
+        matches!(
+            self,
+            Self::Stopped
+                | Self::Segment { source: SegmentError::Gone { .. } }
+                | Self::Log { source: LogError::Closed { .. } | LogError::SegmentsChanged { .. } }
+        )
+    }
+
+    /// Whether the operating system failed, as opposed to the bytes.
+    pub(crate) const fn is_disk(error: &SegmentError) -> bool {
+        matches!(
+            error,
+            SegmentError::Io { .. }
+                | SegmentError::CutFailed { .. }
+                | SegmentError::InDoubt { .. }
+                | SegmentError::Index {
+                    source: IndexError::Io { .. } | IndexError::DiskFull { .. },
+                    ..
+                }
+        )
     }
 
     /// The failure of a segment, for `map_err`: what a [`CleanHost`](crate::CleanHost) needs.

@@ -89,10 +89,7 @@ impl Reader {
 
     /// The records of the batch that [`keys`](Self::keys) just walked, `None` if they were too
     /// many bytes to hold. Nothing is inflated again.
-    pub(crate) fn held<'b>(
-        &'b self,
-        batch: &Batch<'b>,
-    ) -> Result<Option<Records<'b>>, Corruption> {
+    pub(crate) fn held<'b>(&'b self, batch: &Batch<'b>) -> Result<Option<Records<'b>>, Corruption> {
         if !self.is_held {
             return Ok(None);
         }

@@ -9,6 +9,7 @@ mod group;
 mod hash;
 mod host;
 mod keys;
+mod manager;
 mod offset_map;
 mod options;
 mod output;
@@ -19,5 +20,14 @@ mod transactions;
 pub use clean::{CleanReport, CleanedGroup, CleanedSegment, Cleaner, Counts, Progress, clean};
 pub use error::CleanError;
 pub use host::{CleanHost, Offline};
+pub use manager::{
+    CleanerGate, CleanerStats, LogCleaner, LogCleanerConfig, Outcome, RetryPolicy, Round,
+    Uncleanable,
+};
 pub use offset_map::OffsetMap;
 pub use options::{ActiveProducers, CleanOptions, CleanerConfig};
+
+/// The names of the metrics.
+pub mod metrics {
+    pub use crate::manager::metrics::*;
+}

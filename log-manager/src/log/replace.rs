@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use alluvium_record_format::Offset;
 use alluvium_recovery::ProducerEntry;
-use alluvium_segment::replace::Replacement;
 use alluvium_segment::Segment;
+use alluvium_segment::replace::Replacement;
 
 use super::{Effects, Log, LogError, LogPosition, SegmentList, Shared, Writer};
 use crate::LogConfig;

@@ -1,0 +1,154 @@
+//! Which log is next.
+
+use alluvium_log_manager::ManagerError;
+use alluvium_record_format::{Offset, Timestamp};
+use alluvium_recovery::TopicPartition;
+
+use super::candidate::{Candidate, DirtyRange};
+use super::job::{Worker, guarded};
+use super::{Outcome, Round, Shared};
+use crate::error::CleanError;
+
+impl Shared {
+    /// Cleans one log, then runs retention.
+    pub(super) fn round(&self, worker: &mut Worker) -> Round {
+        self.write_stale_checkpoints();
+        self.prune_marks();
+        let (partition, outcome) = self.clean_filthiest(worker);
+        let segments_deleted = self.retention();
+        self.gauge();
+        Round { partition, outcome, segments_deleted }
+    }
+
+    /// Source: `LogCleanerManager.grabFilthiestCompactedLog` in Kafka.
+    fn clean_filthiest(&self, worker: &mut Worker) -> (Option<TopicPartition>, Outcome) {
+        let now = self.clock.now();
+        for (_, partition) in self.by_filth(now) {
+            let Some(turn) = self.gate.begin(&partition) else { continue };
+            // What was seen before the turn began may have been cut since.
+            let outcome = match self.due(&partition, now) {
+                Ok(Some(candidate)) => self.clean(&candidate, &turn, worker, now),
+                Ok(None) => continue,
+                Err(error) => self.failed(&partition, error),
+            };
+            drop(turn);
+            return (Some(partition), outcome);
+        }
+        (None, Outcome::Idle)
+    }
+
+    /// The logs that are due, the filthiest first.
+    fn by_filth(&self, now: Timestamp) -> Vec<(f64, TopicPartition)> {
+        let mut due = Vec::new();
+        let (mut max_ratio, mut max_overdue) = (0_f64, 0);
+        for partition in self.logs.partitions() {
+            if !self.gate.is_free(&partition) || !self.may_try(&partition, now) {
+                continue;
+            }
+            match guarded(|| self.look(&partition, now)) {
+                Ok(Some(candidate)) => {
+                    let ratio = candidate.range.ratio();
+                    max_ratio = max_ratio.max(ratio);
+                    max_overdue = max_overdue.max(candidate.range.overdue_ms);
+                    if candidate.is_due() {
+                        due.push((ratio, partition));
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => drop(self.failed(&partition, error)),
+            }
+        }
+        self.stats.looked(max_ratio, max_overdue);
+        due.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        due
+    }
+
+    fn due(
+        &self,
+        partition: &TopicPartition,
+        now: Timestamp,
+    ) -> Result<Option<Candidate>, CleanError> {
+        let found = guarded(|| self.look(partition, now))?;
+        Ok(found.filter(Candidate::is_due))
+    }
+
+    /// What is to be known of a log; `None` where it is not compacted, not here, or closed.
+    fn look(
+        &self,
+        partition: &TopicPartition,
+        now: Timestamp,
+    ) -> Result<Option<Candidate>, CleanError> {
+        let (Ok(log), Ok(dir)) = (self.logs.log(partition), self.logs.dir_of(partition)) else {
+            return Ok(None);
+        };
+        let Ok(view) = log.cleaning_view() else { return Ok(None) };
+        if !view.config.cleanup_policy().compacts() {
+            return Ok(None);
+        }
+        let checkpoint = self.gate.checkpoints.offset(&dir, partition);
+        let range = DirtyRange::of(&view, checkpoint, now)?;
+        let candidate = Candidate { partition: partition.clone(), dir, log, view, range };
+        if candidate.range.is_reset {
+            let offset = candidate.range.first_dirty;
+            tracing::warn!(%partition, %offset, "the cleaner begins at the start of the log");
+            self.set_checkpoint(&candidate, offset)?;
+        }
+        Ok(Some(candidate))
+    }
+
+    /// Notes how far a log is clean.
+    pub(super) fn set_checkpoint(
+        &self,
+        candidate: &Candidate,
+        offset: Offset,
+    ) -> Result<(), CleanError> {
+        let Candidate { partition, dir, .. } = candidate;
+        let exists = |name: &TopicPartition| match self.logs.dir_of(name) {
+            Ok(of) => of == *dir,
+            Err(error) => !matches!(error, ManagerError::Unknown { .. }),
+        };
+        let set = self.gate.checkpoints.set(dir, partition, offset, exists);
+        set.map_err(|source| CleanError::Checkpoint { source })
+    }
+
+    /// Writes checkpoints again that could not be written when a log was cut or deleted. Where
+    /// that fails again, the directory goes offline.
+    fn write_stale_checkpoints(&self) {
+        for (dir, source) in self.gate.checkpoints.write_stale() {
+            let mut partitions = self.logs.partitions().into_iter();
+            let inside = partitions.find(|name| self.logs.dir_of(name).is_ok_and(|of| of == dir));
+            match inside {
+                Some(partition) => drop(self.failed(&partition, CleanError::Checkpoint { source })),
+                None => self.gate.checkpoints.drop_dir(&dir),
+            }
+        }
+    }
+
+    /// Runs the retention of compacted logs.
+    ///
+    /// Source: `LogCleaner.cleanableLogs` and `deleteOldSegments` in Kafka.
+    fn retention(&self) -> usize {
+        let mut deleted = 0;
+        for partition in self.logs.partitions() {
+            let Ok(log) = self.logs.log(&partition) else { continue };
+            if !log.config().cleanup_policy().compacts() || self.is_uncleanable(&partition) {
+                continue;
+            }
+            let Some(_turn) = self.gate.begin(&partition) else { continue };
+            match log.delete_old_segments() {
+                Ok(count) => deleted += count,
+                Err(error) => {
+                    let error: &dyn std::error::Error = &error;
+                    tracing::warn!(%partition, error, "retention failed");
+                }
+            }
+        }
+        deleted
+    }
+}
+
+impl Candidate {
+    fn is_due(&self) -> bool {
+        self.range.is_due(self.view.config.min_cleanable_dirty_ratio())
+    }
+}

@@ -1,0 +1,107 @@
+//! Logs that cannot be cleaned, and why.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use alluvium_record_format::Timestamp;
+use alluvium_recovery::TopicPartition;
+
+use super::Shared;
+use super::config::RetryPolicy;
+use crate::error::CleanError;
+
+/// A log that could not be cleaned. Its files are as they were, from the damage on.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Uncleanable {
+    /// The partition.
+    pub partition: TopicPartition,
+    /// The log directory that it lay in.
+    pub dir: PathBuf,
+    /// Why the last try failed.
+    pub reason: Arc<CleanError>,
+    /// When the first try failed.
+    pub since: Timestamp,
+    /// How many tries failed in a row.
+    pub failures: u32,
+    /// When it is tried again; `None` for not before it is cleared.
+    pub next_try: Option<Timestamp>,
+}
+
+/// What is kept of it.
+#[derive(Clone, Debug)]
+pub(super) struct Mark {
+    dir: PathBuf,
+    reason: Arc<CleanError>,
+    since: Timestamp,
+    failures: u32,
+    next_try: Option<Timestamp>,
+}
+
+impl Mark {
+    pub(super) fn told(&self, partition: &TopicPartition) -> Uncleanable {
+        Uncleanable {
+            partition: partition.clone(),
+            dir: self.dir.clone(),
+            reason: Arc::clone(&self.reason),
+            since: self.since,
+            failures: self.failures,
+            next_try: self.next_try,
+        }
+    }
+}
+
+impl Shared {
+    /// Whether a log may be tried now.
+    pub(super) fn may_try(&self, partition: &TopicPartition, now: Timestamp) -> bool {
+        let marks = self.uncleanable.lock();
+        let next_try = |mark: &Mark| mark.next_try.is_some_and(|due| due <= now);
+        marks.get(partition).is_none_or(next_try)
+    }
+
+    pub(super) fn is_uncleanable(&self, partition: &TopicPartition) -> bool {
+        self.uncleanable.lock().contains_key(partition)
+    }
+
+    /// Notes why a log could not be cleaned.
+    pub(super) fn mark(&self, partition: &TopicPartition, error: CleanError) -> Arc<CleanError> {
+        let reason = Arc::new(error);
+        let now = self.clock.now();
+        let retry: RetryPolicy = self.config.read().retry;
+        let mut marks = self.uncleanable.lock();
+        let before = marks.get(partition);
+        let failures = before.map_or(0, |mark| mark.failures).saturating_add(1);
+        let mark = Mark {
+            dir: self.logs.dir_of(partition).unwrap_or_default(),
+            reason: Arc::clone(&reason),
+            since: before.map_or(now, |mark| mark.since),
+            failures,
+            next_try: retry.next(failures, now),
+        };
+        let error: &dyn std::error::Error = &*reason;
+        let next_try = mark.next_try.map(Timestamp::get);
+        tracing::error!(%partition, error, failures, next_try, "the log cannot be cleaned");
+        marks.insert(partition.clone(), mark);
+        reason
+    }
+
+    pub(super) fn unmark(&self, partition: &TopicPartition) {
+        self.uncleanable.lock().remove(partition);
+    }
+
+    /// Forgets logs that are gone.
+    pub(super) fn prune_marks(&self) {
+        use alluvium_log_manager::ManagerError;
+        let is_gone = |partition: &TopicPartition| {
+            matches!(self.logs.log(partition), Err(ManagerError::Unknown { .. }))
+        };
+        self.uncleanable.lock().retain(|partition, _| !is_gone(partition));
+    }
+
+    /// How many such logs lie in each directory.
+    pub(super) fn uncleanable_by_dir(&self) -> Vec<(PathBuf, usize)> {
+        let marks = self.uncleanable.lock();
+        let count = |dir: &PathBuf| marks.values().filter(|mark| mark.dir == *dir).count();
+        self.logs.live_dirs().into_iter().map(|dir| (dir.clone(), count(&dir))).collect()
+    }
+}
