@@ -66,6 +66,32 @@ xflags::xflags! {
             /// none: the repository's own.
             repeated dirs: PathBuf
         }
+        /// Fuzzes the parsers, the builder, the loader and the log; without more, all targets for a
+        /// minute together.
+        cmd fuzz {
+            /// The one to run; the file names in `xtask/fuzz/fuzz_targets`.
+            optional target: String
+            /// All targets for a minute together: what is done without a target, too.
+            optional --smoke
+            /// How long each target runs.
+            optional --minutes minutes: u64
+            /// What the inputs follow from; default 1.
+            optional --seed seed: u64
+            /// Makes the corpus small afterwards and keeps it in the repository.
+            optional --keep
+        }
+        /// Kills a process that appends from several threads, again and again: the next start finds
+        /// every record that was acknowledged.
+        cmd kill {
+            /// How often; default 20, without end where a budget is given.
+            optional --rounds rounds: u64
+            /// Seconds after which no round begins.
+            optional --budget seconds: u64
+            /// What the choices follow from; default 1.
+            optional --seed seed: u64
+            /// Appends in this folder until killed: the stage starts this itself.
+            optional --append-to dir: PathBuf
+        }
         /// Compares what we say of disks that Kafka wrote with what Kafka said of them.
         cmd conformance {
             /// Folders with `clean/`, `dump/`, `view/` and so on, or with logs of old formats;

@@ -2,7 +2,7 @@
 
 mod disk;
 mod legacy;
-mod pack;
+pub(crate) mod pack;
 
 use std::fs;
 use std::path::{Path, PathBuf};

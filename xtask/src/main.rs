@@ -13,12 +13,15 @@ mod docs;
 mod features;
 mod flags;
 mod fmt;
+mod fuzz;
 mod golden;
 mod house;
 mod kafka;
+mod kill;
 mod layers;
 mod lint;
 mod oracle;
+mod proof;
 mod replay;
 mod replay_compaction;
 mod spec;
@@ -52,6 +55,8 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::Golden(_) => golden::run(),
         Cmd::Oracle(oracle) => oracle::run((!oracle.no_broker).then_some(oracle.seed.unwrap_or(2))),
         Cmd::Bench(bench) => bench::run(&bench),
+        Cmd::Fuzz(fuzz) => fuzz::run(&fuzz),
+        Cmd::Kill(kill) => kill::run(&kill),
         Cmd::Replay(replay) => replay::run(&replay.dirs),
         Cmd::ReplayCompaction(replay) => replay_compaction::run(&replay.dirs),
         Cmd::Conformance(conformance) => conformance::run(&conformance.dirs),

@@ -1,0 +1,6 @@
+//! A checkpoint of offsets.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| alluvium_fuzz::files::checkpoint(data));

@@ -1,0 +1,7 @@
+//! Records of a gzip batch.
+#![no_main]
+
+use alluvium_record_format::Codec;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| alluvium_fuzz::batches::records(Codec::Gzip, data));
