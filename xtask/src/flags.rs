@@ -37,12 +37,15 @@ xflags::xflags! {
         cmd features {}
         /// Remakes the repository's own fixtures with a real Kafka.
         cmd golden {}
-        /// Compares with a live Kafka: a fresh disk, and every mode of the dump tool.
+        /// Compares with a live Kafka: what it reads of ours, what we print of a fresh disk.
         cmd oracle {
             /// What the fresh disk is made of; default 2.
             optional --seed seed: u64
-            /// Leaves out the fresh disk: no broker is started.
+            /// Starts no broker: leaves out the rounds, and takes the repository's own disk.
             optional --no-broker
+            /// One part: `lock`, `written`, `rounds` (a directory that changes hands between us and
+            /// a broker), `disk`.
+            optional --only part: String
         }
         /// Measures each path against its bare twin, in turns; release build.
         cmd bench {

@@ -53,7 +53,7 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::Spec(_) => spec::run(),
         Cmd::Features(_) => features::run(),
         Cmd::Golden(_) => golden::run(),
-        Cmd::Oracle(oracle) => oracle::run((!oracle.no_broker).then_some(oracle.seed.unwrap_or(2))),
+        Cmd::Oracle(oracle) => oracle::run(&oracle),
         Cmd::Bench(bench) => bench::run(&bench),
         Cmd::Fuzz(fuzz) => fuzz::run(&fuzz),
         Cmd::Kill(kill) => kill::run(&kill),
