@@ -47,6 +47,16 @@ xflags::xflags! {
             /// a broker), `disk`.
             optional --only part: String
         }
+        /// Ten thousand partitions, and 100,000 segments in four logs, under 1,024 descriptors:
+        /// time to open, memory, descriptors. Release build.
+        cmd many-partitions {
+            /// Default 10,000.
+            optional --partitions count: u32
+            /// Of each partition; default 3.
+            optional --segments count: u32
+            /// Segments of the four logs together; default 100,000.
+            optional --one-log count: u32
+        }
         /// Measures each path against its bare twin, in turns; release build.
         cmd bench {
             /// One JSON object a line instead of a table.

@@ -20,6 +20,7 @@ mod kafka;
 mod kill;
 mod layers;
 mod lint;
+mod many;
 mod oracle;
 mod proof;
 mod replay;
@@ -59,6 +60,7 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::Kill(kill) => kill::run(&kill),
         Cmd::Replay(replay) => replay::run(&replay.dirs),
         Cmd::ReplayCompaction(replay) => replay_compaction::run(&replay.dirs),
+        Cmd::ManyPartitions(many) => many::run(&many),
         Cmd::Conformance(conformance) => conformance::run(&conformance.dirs),
     }
 }
