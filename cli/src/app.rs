@@ -8,6 +8,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use crate::checkpoints::CheckpointsArgs;
 use crate::compact::CompactArgs;
 use crate::console::Console;
+use crate::doctor::DoctorArgs;
 use crate::dump::DumpArgs;
 use crate::epochs::EpochsArgs;
 use crate::error::CliError;
@@ -45,6 +46,7 @@ Exit codes:
 #[derive(Debug, Subcommand)]
 enum Command {
     Compact(CompactArgs),
+    Doctor(DoctorArgs),
     Dump(DumpArgs),
     Lookup(LookupArgs),
     Stat(StatArgs),
@@ -95,6 +97,7 @@ pub fn command() -> clap::Command {
 fn dispatch(command: &Command, console: &mut Console) -> Result<(), CliError> {
     match command {
         Command::Compact(args) => crate::compact::run(args, console),
+        Command::Doctor(args) => crate::doctor::run(args, console),
         Command::Dump(args) => crate::dump::run(args, console),
         Command::Lookup(args) => crate::lookup::run(args, console),
         Command::Checkpoints(args) => crate::checkpoints::run(args, console),

@@ -1,7 +1,6 @@
 //! `alluvium compact`: the cleaner on one partition, without a broker.
 
 mod producers;
-mod range;
 mod show;
 
 use std::num::NonZeroUsize;
@@ -19,7 +18,7 @@ use alluvium_segment::{
 };
 use clap::Args;
 
-use self::range::Range;
+use crate::cleaning_range::CleaningRange;
 use crate::console::Console;
 use crate::data_dir::DataDir;
 use crate::error::CliError;
@@ -102,7 +101,7 @@ pub(crate) fn run(args: &CompactArgs, console: &mut Console) -> Result<(), CliEr
     }
     let log_start = partition.log_start(console)?;
     let ends = log_end::of(&partition, log_start)?;
-    let range = Range::of(&partition, log_start, &ends)?;
+    let range = CleaningRange::of(&partition, log_start, &ends)?;
     show::range(&partition, &range, args.explain, console);
     if range.first_dirty >= range.first_uncleanable {
         return Ok(());

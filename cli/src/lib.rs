@@ -3,9 +3,11 @@
 
 mod app;
 mod checkpoints;
+mod cleaning_range;
 mod compact;
 mod console;
 mod data_dir;
+mod doctor;
 mod dump;
 mod epochs;
 mod error;

@@ -5,12 +5,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use alluvium_record_format::Offset;
+use alluvium_record_format::{Offset, Timestamp};
 use alluvium_recovery::{CheckpointKind, OffsetCheckpoint, TopicPartition};
 use alluvium_segment::{FileKind, Io, PartitionDirName, SegmentFileName, Suffix};
 
 use crate::console::Console;
 use crate::error::CliError;
+use crate::log_file::LogFile;
+use crate::walk::{Step, Walk};
 
 /// A file and its size when the directory was listed.
 #[derive(Clone, Debug)]
@@ -114,6 +116,22 @@ impl Partition {
             },
         };
         Ok(stated.map_or(first, |stated| stated.max(first)))
+    }
+
+    /// The largest time of the batch that holds `offset`, where there is one.
+    pub(crate) fn time_at(&self, offset: Offset) -> Result<Option<Timestamp>, CliError> {
+        let Some((_, log)) = self.logs().rfind(|(files, _)| files.base <= offset) else {
+            return Ok(None);
+        };
+        let file = LogFile::open(&log.path)?;
+        let mut walk = Walk::new(&file, 0);
+        loop {
+            match walk.step()? {
+                Step::Entry(head) if head.last_offset >= offset => return Ok(head.max_timestamp),
+                Step::End => return Ok(None),
+                _ => {}
+            }
+        }
     }
 
     fn add(

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use alluvium_log_manager::{BrokerConfig, LogConfig};
+use alluvium_log_manager::{BrokerConfig, LogConfig, UnknownKey};
 use alluvium_recovery::Properties;
 use clap::Args;
 
@@ -28,6 +28,8 @@ pub(crate) struct TopicArgs {
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) log: LogConfig,
+    /// Keys in the file that look misspelled, and what was meant.
+    pub(crate) misspelled: Vec<UnknownKey>,
     /// Whether somebody said `cleanup.policy`, in a file or on the command line.
     pub(crate) has_policy: bool,
 }
@@ -40,6 +42,23 @@ impl TopicArgs {
 
     /// All settings. Keys in the file that look misspelled are named on standard error.
     pub(crate) fn settings(&self, console: &mut Console) -> Result<Settings, CliError> {
+        let settings = self.read()?;
+        if let Some(path) = &self.file {
+            for key in &settings.misspelled {
+                let (key, nearest) = (&key.key, key.nearest);
+                console.note(path, None, format_args!("{key}: did you mean {nearest}?"))?;
+            }
+        }
+        Ok(settings)
+    }
+
+    /// The properties file.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// All settings, nothing printed.
+    pub(crate) fn read(&self) -> Result<Settings, CliError> {
         let properties = match &self.file {
             Some(path) => read(path)?,
             None => Properties::new(),
@@ -47,21 +66,14 @@ impl TopicArgs {
         let config = |source| CliError::Config { source };
         let (of_topic, of_broker): (Vec<_>, Vec<_>) =
             properties.iter().partition(|(key, _)| LogConfig::KEYS.contains(key));
-        let (broker, unknown) = BrokerConfig::from_properties(of_broker).map_err(config)?;
-        if let Some(path) = &self.file {
-            for key in unknown {
-                let (key, nearest) = (key.key, key.nearest);
-                console.note(path, None, format_args!("{key}: did you mean {nearest}?"))?;
-            }
-        }
+        let (broker, misspelled) = BrokerConfig::from_properties(of_broker).map_err(config)?;
         let given = || self.pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let log = broker.log_defaults().to_builder();
         let log = log.properties(of_topic.into_iter().chain(given())).map_err(config)?;
         let log = log.build().map_err(config)?;
-        let has_policy = given()
-            .chain(properties.iter())
-            .any(|(key, _)| matches!(key, "cleanup.policy" | "log.cleanup.policy"));
-        Ok(Settings { log, has_policy })
+        let policy = ["cleanup.policy", "log.cleanup.policy"];
+        let has_policy = given().chain(properties.iter()).any(|(key, _)| policy.contains(&key));
+        Ok(Settings { log, misspelled, has_policy })
     }
 }
 

@@ -2,13 +2,18 @@
 
 use alluvium_cleaner::{CleanReport, CleanedSegment};
 
-use super::range::{Begin, End, Range};
+use crate::cleaning_range::{Begin, CleaningRange, End};
 use crate::console::Console;
 use crate::partition::Partition;
 use crate::readable::Bytes;
 
 /// Says from where to where is cleaned.
-pub(super) fn range(partition: &Partition, range: &Range, explain: bool, console: &mut Console) {
+pub(super) fn range(
+    partition: &Partition,
+    range: &CleaningRange,
+    explain: bool,
+    console: &mut Console,
+) {
     let path = partition.path.display();
     let (from, to) = (range.first_dirty, range.first_uncleanable);
     if from >= to {

@@ -3,6 +3,7 @@
 mod changing;
 mod compact;
 mod disk;
+mod doctor;
 mod dump_jsonl;
 mod dump_kafka;
 mod dump_kafka_damaged;

@@ -10,20 +10,24 @@ use crate::partition::Partition;
 
 /// The range that can be cleaned.
 #[derive(Debug)]
-pub(super) struct Range {
-    pub(super) first_dirty: Offset,
-    pub(super) begin: Begin,
+pub(crate) struct CleaningRange {
+    pub(crate) first_dirty: Offset,
+    pub(crate) begin: Begin,
     /// The base of the first segment that stays as it is.
-    pub(super) first_uncleanable: Offset,
+    pub(crate) first_uncleanable: Offset,
     /// What ends the range, before it is cut to whole segments.
-    pub(super) bound: Offset,
-    pub(super) end: End,
-    pub(super) high_watermark: Offset,
+    pub(crate) bound: Offset,
+    pub(crate) end: End,
+    pub(crate) high_watermark: Offset,
+    /// Bytes of the segments that were cleaned before.
+    pub(crate) clean_bytes: u64,
+    /// Bytes of the segments that can be cleaned now.
+    pub(crate) cleanable_bytes: u64,
 }
 
 /// Why cleaning begins where it does.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Begin {
+pub(crate) enum Begin {
     /// The cleaner's checkpoint says so.
     Checkpoint,
     /// There is no checkpoint.
@@ -34,15 +38,15 @@ pub(super) enum Begin {
 
 /// Why cleaning ends where it does.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     ActiveSegment,
     HighWatermark,
     OpenTransaction(ProducerId),
 }
 
-impl Range {
+impl CleaningRange {
     /// The range of a partition that ends so.
-    pub(super) fn of(
+    pub(crate) fn of(
         partition: &Partition,
         log_start: Offset,
         ends: &LogEnd,
@@ -70,8 +74,38 @@ impl Range {
         }
         let whole = bases.iter().rev().find(|base| **base <= bound).copied();
         let first_uncleanable = whole.unwrap_or(log_start);
-        Ok(Self { first_dirty, begin, first_uncleanable, bound, end, high_watermark })
+        let from = first_dirty.min(first_uncleanable);
+        Ok(Self {
+            first_dirty,
+            begin,
+            first_uncleanable,
+            bound,
+            end,
+            high_watermark,
+            clean_bytes: bytes_between(partition, Offset::new(0), first_dirty),
+            cleanable_bytes: bytes_between(partition, from, first_uncleanable),
+        })
     }
+
+    /// The part of these bytes, 0 to 1, that can be cleaned: what Kafka compares with
+    /// `min.cleanable.dirty.ratio`. `None` where there are none.
+    ///
+    /// Source: `LogToClean.cleanableRatio` in Kafka.
+    #[expect(clippy::cast_precision_loss, reason = "a ratio need not be exact")]
+    pub(crate) fn dirty_ratio(&self) -> Option<f64> {
+        let total = self.clean_bytes + self.cleanable_bytes;
+        (total > 0).then(|| self.cleanable_bytes as f64 / total as f64)
+    }
+}
+
+/// Bytes of the segments from the one that may hold `from` on, as far as they begin below `to`.
+///
+/// Source: `UnifiedLog.logSegments(from, to)` in Kafka.
+fn bytes_between(partition: &Partition, from: Offset, to: Offset) -> u64 {
+    let floor = partition.logs().map(|(files, _)| files.base).rfind(|base| *base <= from);
+    let floor = floor.unwrap_or(from);
+    let logs = partition.logs().filter(|(files, _)| (floor..to).contains(&files.base));
+    if from < to { logs.map(|(_, log)| log.bytes).sum() } else { 0 }
 }
 
 /// What a checkpoint of the log directory says of the partition.

@@ -1,0 +1,254 @@
+//! Checks of the partitions: sizes, times, transactions, the cleaner.
+
+use std::time::UNIX_EPOCH;
+
+use alluvium_record_format::{Offset, Timestamp};
+use alluvium_recovery::CheckpointKind;
+
+use super::Finding;
+use super::pitfall::Pitfall;
+use super::settings::LARGE_BYTES;
+use crate::cleaning_range::{Begin, CleaningRange, End};
+use crate::console::Console;
+use crate::data_dir::DataDir;
+use crate::error::CliError;
+use crate::log_end;
+use crate::log_file::LogFile;
+use crate::partition::{FileInfo, Partition, SegmentFiles};
+use crate::progress::Progress;
+use crate::readable::{Bytes, Span, Time};
+use crate::settings::Settings;
+use crate::walk::{Step, Walk};
+
+/// What the checks go by.
+#[derive(Debug)]
+pub(super) struct Context<'a> {
+    pub(super) data: &'a DataDir,
+    pub(super) settings: &'a Settings,
+    pub(super) now: Timestamp,
+}
+
+/// Times of a segment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Times {
+    largest: Option<Timestamp>,
+    /// The batch that lies furthest behind one before it, and by how many milliseconds.
+    latest: Option<(Offset, u64)>,
+}
+
+/// Reads the times of the batches of a segment.
+pub(super) fn times(log: &FileInfo, progress: &Progress) -> Result<Times, CliError> {
+    let file = LogFile::open(&log.path)?;
+    let mut walk = Walk::new(&file, 0);
+    let (mut times, mut counted) = (Times::default(), 0);
+    loop {
+        match walk.step()? {
+            Step::Entry(head) => {
+                if let Some(time) = head.max_timestamp.filter(|time| time.get() >= 0) {
+                    times.add(head.base_offset, time);
+                }
+            }
+            Step::End => break,
+            Step::Damage { .. } | Step::Tail { .. } => {}
+        }
+        progress.add(walk.position() - counted);
+        counted = walk.position();
+    }
+    Ok(times)
+}
+
+impl Times {
+    fn add(&mut self, offset: Offset, time: Timestamp) {
+        let behind = self.largest.map_or(0, |largest| behind(largest, time));
+        if behind > self.latest.map_or(0, |(_, most)| most) {
+            self.latest = Some((offset, behind));
+        }
+        self.largest = self.largest.max(Some(time));
+    }
+}
+
+/// Milliseconds by which `time` lies before `largest`.
+fn behind(largest: Timestamp, time: Timestamp) -> u64 {
+    u64::try_from(largest.get().saturating_sub(time.get())).unwrap_or(0)
+}
+
+/// Checks one partition; `times` has an element for each segment, or none at all.
+pub(super) fn check(
+    partition: &Partition,
+    times: &[Times],
+    context: &Context<'_>,
+    console: &mut Console,
+) -> Result<Vec<Finding>, CliError> {
+    let mut found = Vec::new();
+    let mut add = |pitfall, text: String| {
+        found.push(Finding::new(pitfall, &partition.path, text));
+    };
+    let logs: Vec<(&SegmentFiles, &FileInfo)> = partition.logs().collect();
+    let key = partition.key();
+    let noted = key.and_then(|key| context.data.offset(CheckpointKind::Cleaner, &key));
+    check_sizes(&logs, noted.is_some(), &mut add);
+    check_times(&logs, times, context, &mut add);
+    let log_start = partition.log_start(console)?;
+    let ends = log_end::of(partition, log_start)?;
+    for (producer, first) in &ends.open {
+        let since = partition.time_at(*first)?;
+        let age = since.map_or(0, |since| behind(activity(partition).unwrap_or(since), since));
+        if age > HANGING_MS {
+            let (since, age) = (Time(since.map_or(-1, Timestamp::get)), Span(age));
+            add(
+                Pitfall::HangingTransaction,
+                format!("producer {producer}, from offset {first}: begun {since}, open for {age}"),
+            );
+        }
+    }
+    if noted.is_some() {
+        let range = CleaningRange::of(partition, log_start, &ends)?;
+        check_cleaner(partition, &range, context, &mut add);
+    }
+    Ok(found)
+}
+
+fn check_sizes(
+    logs: &[(&SegmentFiles, &FileInfo)],
+    is_compacted: bool,
+    add: &mut impl FnMut(Pitfall, String),
+) {
+    let sealed = logs.split_last().map_or(&[][..], |(_, sealed)| sealed);
+    let count = sealed.len() as u64;
+    let bytes: u64 = sealed.iter().map(|(_, log)| log.bytes).sum();
+    // The cleaner leaves small segments behind, and merges them later.
+    if !is_compacted && count >= TINY_COUNT && bytes / count < TINY_BYTES {
+        let mean = Bytes(bytes / count);
+        add(Pitfall::TinySegments, format!("{count} full segments of {mean} on average"));
+    }
+    let large = logs.iter().filter(|(_, log)| log.bytes >= LARGE_BYTES / 10 * 9).count();
+    if is_compacted && large > 0 {
+        let largest = logs.iter().map(|(_, log)| log.bytes).max().unwrap_or(0);
+        let largest = Bytes(largest);
+        add(
+            Pitfall::LargeCompactedSegments,
+            format!("a compacted partition with segments of up to {largest}"),
+        );
+    }
+}
+
+fn check_times(
+    logs: &[(&SegmentFiles, &FileInfo)],
+    times: &[Times],
+    context: &Context<'_>,
+    add: &mut impl FnMut(Pitfall, String),
+) {
+    let mut largest: Option<(Timestamp, Offset)> = None;
+    let mut latest: Option<(u64, Offset, Offset)> = None;
+    let mut note = |by, offset, base| {
+        if by > latest.map_or(DISORDER_MS, |(most, _, _)| most) {
+            latest = Some((by, offset, base));
+        }
+    };
+    for ((files, _), times) in logs.iter().zip(times) {
+        if let Some((offset, by)) = times.latest {
+            note(by, offset, files.base);
+        }
+        let Some(time) = times.largest else { continue };
+        if let Some((before, base)) = largest {
+            note(behind(before, time), files.base, base);
+        }
+        if largest.is_none_or(|(before, _)| before < time) {
+            largest = Some((time, files.base));
+        }
+    }
+    if let Some((by, offset, base)) = latest {
+        let by = Span(by);
+        add(
+            Pitfall::OutOfOrderTimestamps,
+            format!("offset {offset} is {by} older than a record before it, in segment {base}"),
+        );
+    }
+    if let Some((time, base)) = largest
+        && behind(time, context.now) > 0
+    {
+        let (ahead, time) = (Span(behind(time, context.now)), Time(time.get()));
+        add(
+            Pitfall::FutureTimestamps,
+            format!("segment {base} has a record of {time}, {ahead} ahead of the clock"),
+        );
+    }
+}
+
+fn check_cleaner(
+    partition: &Partition,
+    range: &CleaningRange,
+    context: &Context<'_>,
+    add: &mut impl FnMut(Pitfall, String),
+) {
+    if let Begin::Outside(offset) = range.begin {
+        let start = range.first_dirty;
+        add(
+            Pitfall::StuckCleaner,
+            format!("cleaner-offset-checkpoint says {offset}, the log starts at {start}"),
+        );
+        return;
+    }
+    let wanted = context.settings.log.min_cleanable_dirty_ratio();
+    let Some(ratio) = range.dirty_ratio().filter(|ratio| *ratio > wanted) else { return };
+    // The oldest segment that waits: sealed, so its file is as old as its last record's arrival.
+    let waiting = partition
+        .logs()
+        .filter(|(files, _)| (range.first_dirty..range.first_uncleanable).contains(&files.base))
+        .filter_map(|(_, log)| modified(log))
+        .min();
+    let (Some(waiting), Some(active)) = (waiting, activity(partition)) else { return };
+    let age = behind(active, waiting);
+    if age > STUCK_MS {
+        let (from, to, bytes) =
+            (range.first_dirty, range.first_uncleanable, Bytes(range.cleanable_bytes));
+        let bound = match range.end {
+            End::ActiveSegment => "the active segment",
+            End::HighWatermark => "the high watermark",
+            End::OpenTransaction(_) => "an open transaction",
+        };
+        let age = Span(age);
+        add(
+            Pitfall::StuckCleaner,
+            format!(
+                "dirty from {from} to {to}, where {bound} is: {bytes}, ratio {ratio:.2} above \
+                 {wanted}, waiting for {age}"
+            ),
+        );
+    }
+}
+
+/// When the broker last did something in the log directory: a stopped one keeps nobody waiting.
+fn activity(partition: &Partition) -> Option<Timestamp> {
+    let absolute = std::fs::canonicalize(&partition.path).ok()?;
+    let log_dir = absolute.parent()?;
+    CheckpointKind::ALL
+        .iter()
+        .map(|kind| log_dir.join(kind.file_name()))
+        .chain(partition.logs().map(|(_, log)| log.path.clone()))
+        .filter_map(|path| modified_at(&path))
+        .max()
+}
+
+fn modified(log: &FileInfo) -> Option<Timestamp> {
+    modified_at(&log.path)
+}
+
+fn modified_at(path: &std::path::Path) -> Option<Timestamp> {
+    let modified = std::fs::metadata(path).ok()?.modified().ok()?;
+    let since = modified.duration_since(UNIX_EPOCH).ok()?;
+    Some(Timestamp::new(i64::try_from(since.as_millis()).ok()?))
+}
+
+/// Fewer small segments cost nothing worth a word.
+const TINY_COUNT: u64 = 20;
+const TINY_BYTES: u64 = 1 << 20;
+
+/// Producers of one partition differ by less in good order.
+const DISORDER_MS: u64 = 600_000;
+
+/// The default of `transaction.max.timeout.ms`, and a quarter of an hour for the coordinator.
+const HANGING_MS: u64 = 1_800_000;
+
+/// The cleaner looks every 15 seconds; a large log may take hours.
+const STUCK_MS: u64 = 86_400_000;

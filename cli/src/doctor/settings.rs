@@ -1,0 +1,59 @@
+//! Checks of the settings.
+
+use std::path::Path;
+
+use super::Finding;
+use super::pitfall::Pitfall;
+use crate::readable::{Bytes, Span};
+use crate::settings::Settings;
+
+/// Checks the settings, which were read from `file` or are said on the command line.
+pub(super) fn check(file: &Path, settings: &Settings) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut add = |pitfall, text: String| found.push(Finding::new(pitfall, file, text));
+    let log = &settings.log;
+    for key in &settings.misspelled {
+        let (key, nearest) = (&key.key, key.nearest);
+        add(Pitfall::MisspelledSetting, format!("{key}: did you mean {nearest}?"));
+    }
+    if log.flush_messages() == 1 {
+        add(Pitfall::FlushEveryMessage, "flush.messages is 1".to_owned());
+    }
+    let bytes = log.roll_bytes().into();
+    if bytes < TINY_SETTING_BYTES {
+        add(Pitfall::TinySegments, format!("segment.bytes is {bytes}, {}", Bytes(bytes)));
+    }
+    if log.roll_ms() < TINY_SETTING_MS {
+        let (ms, span) = (log.roll_ms(), Span(log.roll_ms()));
+        add(Pitfall::TinySegments, format!("segments roll after {ms} ms, {span}"));
+    }
+    let policy = log.cleanup_policy();
+    if policy.compacts() && bytes >= LARGE_BYTES && log.roll_ms() > LARGE_MS {
+        let text = format!("cleanup.policy has compact, and segment.bytes is {bytes}");
+        add(Pitfall::LargeCompactedSegments, text);
+    }
+    if let Some(keep_ms) = log.retention_ms()
+        && policy.deletes()
+        && keep_ms < log.roll_ms()
+    {
+        let (keep, roll) = (Span(keep_ms), Span(log.roll_ms()));
+        let (roll_ms, most) = (log.roll_ms(), Span(log.roll_ms().saturating_add(keep_ms)));
+        add(
+            Pitfall::RetentionBelowRoll,
+            format!(
+                "retention.ms is {keep_ms} ({keep}), segment.ms {roll_ms} ({roll}): records stay \
+                 for up to {most}"
+            ),
+        );
+    }
+    found
+}
+
+/// Segments of a compacted topic that are as large as the default.
+pub(super) const LARGE_BYTES: u64 = 1 << 30;
+
+/// Where segments roll as often as this, their size does not matter.
+const LARGE_MS: u64 = 86_400_000;
+
+const TINY_SETTING_BYTES: u64 = 10 << 20;
+const TINY_SETTING_MS: u64 = 600_000;

@@ -1,0 +1,279 @@
+//! `alluvium doctor`: for each pitfall a machine, settings or a disk that has it, and one that has
+//! none.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, FileTimes};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::disk::{clean, files, scratch, state, three_batches};
+use crate::process::{Run, run};
+
+/// A machine, settings and a disk that are as they should be, to spoil.
+struct Patient {
+    dir: TempDir,
+    args: Vec<String>,
+}
+
+impl Patient {
+    fn healthy() -> Self {
+        let mounts = b"22 1 8:1 / / rw,noatime shared:1 - ext4 /dev/sda1 rw\n";
+        let dir = scratch(&[
+            ("machine/proc/self/mountinfo", mounts),
+            ("machine/proc/self/limits", b"Max open files  100000  100000  files\n"),
+            ("machine/proc/sys/vm/max_map_count", b"65530\n"),
+            ("machine/sys/dev/block/8:1/queue/rotational", b"0\n"),
+            ("server.properties", b"log.segment.bytes=16777216\nlisteners=PLAINTEXT://:9092\n"),
+            ("disk/meta.properties", b"version=1\n"),
+            ("disk/t-0/00000000000000000000.log", &three_batches()),
+        ]);
+        let args = ["--json", "--root", "machine", "--min-free", "0", "--config"];
+        let args = args.into_iter().chain(["server.properties", "disk"]);
+        Self { args: args.map(str::to_owned).collect(), dir }
+    }
+
+    fn write(&self, path: &str, bytes: impl AsRef<[u8]>) {
+        let path = self.dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    fn arg(&mut self, name: &str, value: &str) {
+        self.args.extend([name.to_owned(), value.to_owned()]);
+    }
+
+    fn mount(&self, options: &str, fs: &str) {
+        let line = format!("22 1 8:1 / / {options} shared:1 - {fs}\n");
+        self.write("machine/proc/self/mountinfo", line);
+    }
+
+    fn setting(&self, line: &str) {
+        self.write("server.properties", format!("log.segment.bytes=16777216\n{line}\n"));
+    }
+
+    fn examine(&self) -> Run {
+        let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
+        run(self.dir.path(), &[&["doctor"][..], &args].concat())
+    }
+}
+
+/// What was found, by id.
+fn found(run: &Run) -> BTreeSet<String> {
+    assert_eq!(run.stderr, "");
+    let lines = run.text().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    lines.filter_map(|line| Some(line["id"].as_str()?.to_owned())).collect()
+}
+
+/// Puts a time into the header of the batch at byte `at`; heads are read without a checksum.
+fn set_time(log: &mut [u8], at: usize, time: i64) {
+    log[at + 35..at + 43].copy_from_slice(&time.to_be_bytes());
+}
+
+const NOW: i64 = 1_750_000_000_000;
+
+fn shifted(offsets: i64, bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[..8].copy_from_slice(&offsets.to_be_bytes());
+    bytes
+}
+
+/// A compacted partition of two segments, the first of which was written this long ago.
+fn uncleaned(patient: &Patient, age: Duration) {
+    let log = three_batches();
+    patient.write("disk/t-0/00000000000000000000.log", &log[..236]);
+    patient.write("disk/t-0/00000000000000000006.log", &log[236..]);
+    patient.write("disk/cleaner-offset-checkpoint", "0\n1\nt 0 0\n");
+    let first = patient.dir.path().join("disk/t-0/00000000000000000000.log");
+    #[expect(clippy::disallowed_methods, reason = "files get their times from the same clock")]
+    let time = FileTimes::new().set_modified(SystemTime::now() - age);
+    File::options().write(true).open(first).unwrap().set_times(time).unwrap();
+}
+
+fn copy_partition(patient: &Patient, name: &str) {
+    let from = clean().join(name);
+    for file in files(&from) {
+        let to = format!("disk/{name}/{}", file.display());
+        patient.write(&to, fs::read(from.join(file)).unwrap());
+    }
+}
+
+type Spoil = fn(&mut Patient);
+
+/// For each pitfall what has it. Some have it in more than one way.
+const PITFALLS: &[(&str, Spoil)] = &[
+    ("atime", |patient| patient.mount("rw,relatime", "ext4 /dev/sda1 rw")),
+    ("atime", |patient| patient.mount("rw", "ext4 /dev/sda1 rw")),
+    ("barriers", |patient| patient.mount("rw,noatime", "ext4 /dev/sda1 rw,nobarrier")),
+    ("file-system", |patient| patient.mount("rw,noatime", "nfs4 host:/data rw")),
+    ("file-system", |patient| patient.mount("rw,noatime", "tmpfs tmpfs rw")),
+    ("file-system", |patient| patient.mount("rw,noatime", "fuse.sshfs host:/ rw")),
+    ("parity-raid", |patient| patient.write("machine/sys/dev/block/8:1/md/level", "raid5\n")),
+    ("rotational", |patient| patient.write("machine/sys/dev/block/8:1/queue/rotational", "1\n")),
+    ("free-space", |patient| {
+        let percent = patient.args.iter_mut().find(|arg| *arg == "0").unwrap();
+        *percent = "101".to_owned();
+    }),
+    ("descriptors", |patient| {
+        patient.write("machine/proc/self/limits", "Max open files  1000  100000  files\n");
+    }),
+    ("descriptors", |patient| {
+        patient.write("machine/proc/77/limits", "Max open files  1000  100000  files\n");
+        patient.arg("--pid", "77");
+    }),
+    ("maps", |patient| patient.write("machine/proc/sys/vm/max_map_count", "2001\n")),
+    ("flush-every-message", |patient| patient.setting("log.flush.interval.messages=1")),
+    ("tiny-segments", |patient| patient.arg("--set", "segment.bytes=1048576")),
+    ("tiny-segments", |patient| patient.arg("--set", "segment.ms=60000")),
+    ("tiny-segments", |patient| {
+        for base in 9..30 {
+            patient.write(&format!("disk/t-0/{base:020}.log"), "");
+        }
+    }),
+    ("large-compacted-segments", |patient| {
+        patient.arg("--set", "segment.bytes=1073741824");
+        patient.arg("--set", "cleanup.policy=compact");
+    }),
+    ("large-compacted-segments", |patient| {
+        patient.write("disk/cleaner-offset-checkpoint", "0\n1\nt 0 0\n");
+        let log = patient.dir.path().join("disk/t-0/00000000000000000000.log");
+        File::options().write(true).open(log).unwrap().set_len(1 << 30).unwrap();
+        patient.args.push("--quick".to_owned());
+    }),
+    ("retention-below-roll", |patient| patient.setting("log.retention.hours=1")),
+    ("out-of-order-timestamps", |patient| {
+        let mut log = three_batches();
+        set_time(&mut log, 118, 3_600_000);
+        patient.write("disk/t-0/00000000000000000000.log", log);
+    }),
+    ("out-of-order-timestamps", |patient| {
+        let mut log = three_batches();
+        set_time(&mut log, 0, 3_600_000);
+        patient.write("disk/t-0/00000000000000000000.log", &log[..118]);
+        patient.write("disk/t-0/00000000000000000003.log", shifted(3, &log[118..236]));
+    }),
+    ("future-timestamps", |patient| {
+        let mut log = three_batches();
+        set_time(&mut log, 236, NOW + 1);
+        patient.write("disk/t-0/00000000000000000000.log", log);
+        patient.arg("--now", &NOW.to_string());
+    }),
+    ("stuck-cleaner", |patient| uncleaned(patient, Duration::from_secs(2 * 86_400))),
+    ("stuck-cleaner", |patient| {
+        uncleaned(patient, Duration::from_secs(60));
+        patient.write("disk/cleaner-offset-checkpoint", "0\n1\nt 0 77\n");
+    }),
+    ("hanging-transaction", |patient| {
+        copy_partition(patient, "transactions-0");
+        patient.arg("--ignore", "out-of-order-timestamps");
+        patient.arg("--ignore", "future-timestamps");
+    }),
+    ("misspelled-setting", |patient| patient.setting("log.retention.hour=1")),
+];
+
+#[test]
+fn each_pitfall_is_found_where_it_is_and_nothing_else() {
+    for (index, (id, spoil)) in PITFALLS.iter().enumerate() {
+        let mut patient = Patient::healthy();
+        spoil(&mut patient);
+        let run = patient.examine();
+        assert_eq!(run.code, Some(1), "{id}, case {index}: {}{}", run.text(), run.stderr);
+        assert_eq!(found(&run), BTreeSet::from([(*id).to_owned()]), "case {index}: {}", run.text());
+    }
+}
+
+#[test]
+fn nothing_is_found_where_all_is_well() {
+    let patient = Patient::healthy();
+    let run = patient.examine();
+    assert_eq!(found(&run), BTreeSet::new(), "{}", run.text());
+    assert_eq!(run.code, Some(0));
+}
+
+/// What is near a pitfall, and none.
+#[test]
+fn what_only_looks_like_a_pitfall_is_none() {
+    let cases: &[(&str, Spoil)] = &[
+        ("an unlimited number of descriptors", |patient| {
+            patient.write("machine/proc/self/limits", "Max open files  unlimited unlimited files");
+        }),
+        ("a mirror", |patient| patient.write("machine/sys/dev/block/8:1/md/level", "raid1\n")),
+        ("xfs", |patient| patient.mount("rw,noatime", "xfs /dev/sda1 rw,attr2")),
+        ("a deeper mount elsewhere", |patient| {
+            let mounts = "22 1 8:1 / / rw,noatime - ext4 /dev/sda1 rw\n\
+                          23 22 0:3 / /elsewhere rw,relatime - nfs4 host:/x rw\n";
+            patient.write("machine/proc/self/mountinfo", mounts);
+        }),
+        ("no machine to ask", |patient| patient.arg("--root", "nowhere")),
+        ("retention as long as a segment", |patient| patient.setting("log.retention.hours=168")),
+        ("producers that differ by minutes", |patient| {
+            let mut log = three_batches();
+            set_time(&mut log, 0, 500_000);
+            patient.write("disk/t-0/00000000000000000000.log", log);
+        }),
+        ("a cleaner that is not late", |patient| uncleaned(patient, Duration::from_secs(3600))),
+        ("twenty small segments of a compacted topic", |patient| {
+            patient.write("disk/cleaner-offset-checkpoint", "0\n1\nt 0 29\n");
+            for base in 9..30 {
+                patient.write(&format!("disk/t-0/{base:020}.log"), "");
+            }
+            // Up to the last of them the log ends.
+            patient.write("disk/t-0/00000000000000000029.log", "");
+        }),
+    ];
+    for (what, spoil) in cases {
+        let mut patient = Patient::healthy();
+        patient.args.retain(|arg| arg != "machine" || *what != "no machine to ask");
+        if *what == "no machine to ask" {
+            patient.args.retain(|arg| arg != "--root");
+        }
+        spoil(&mut patient);
+        let run = patient.examine();
+        assert_eq!(found(&run), BTreeSet::new(), "{what}: {}", run.text());
+    }
+}
+
+/// The ids that `--ignore` takes are those of the table.
+#[test]
+fn every_pitfall_has_a_case_here() {
+    let app = alluvium::command();
+    let doctor = app.find_subcommand("doctor").unwrap();
+    let ignore = doctor.get_arguments().find(|arg| arg.get_id() == "ignore").unwrap();
+    let known: BTreeSet<String> =
+        ignore.get_possible_values().iter().map(|id| id.get_name().to_owned()).collect();
+    let tried: BTreeSet<String> = PITFALLS.iter().map(|(id, _)| (*id).to_owned()).collect();
+    assert_eq!(tried, known);
+}
+
+#[test]
+fn what_is_ignored_is_not_found() {
+    let mut patient = Patient::healthy();
+    patient.arg("--set", "flush.messages=1");
+    patient.arg("--ignore", "flush-every-message");
+    assert_eq!(patient.examine().code, Some(0));
+    patient.arg("--ignore", "nonsense");
+    assert_eq!(patient.examine().code, Some(2));
+}
+
+#[test]
+fn a_finding_comes_with_its_cause_and_a_remedy_and_nothing_changes() {
+    let mut patient = Patient::healthy();
+    patient.mount("rw,relatime", "ext4 /dev/sda1 rw");
+    let before = state(patient.dir.path());
+    patient.args.retain(|arg| arg != "--json");
+    let run = patient.examine();
+    let text = run.text();
+    assert!(text.starts_with("atime disk\n  / is mounted with relatime\n  cause   "), "{text}");
+    assert!(text.contains("\n  remedy  Mount the disk with noatime"), "{text}");
+    assert!(text.ends_with("\n1 finding on 1 partition, 1 segment\n"), "{text}");
+    assert_eq!(state(patient.dir.path()), before);
+}
+
+#[test]
+fn what_is_no_disk_of_kafkas_is_refused() {
+    let dir = scratch(&[("x/y", b"")]);
+    assert_eq!(run(dir.path(), &["doctor", "x"]).code, Some(2));
+    assert_eq!(run(Path::new("/"), &["doctor", "/nowhere"]).code, Some(2));
+}
