@@ -1,15 +1,14 @@
 //! From where to where a partition is cleaned, and why.
 
 use alluvium_record_format::{Offset, ProducerId};
-use alluvium_recovery::{CheckpointKind, OffsetCheckpoint};
-use alluvium_segment::Io;
+use alluvium_recovery::CheckpointKind;
 
 use crate::error::CliError;
 use crate::log_end::LogEnd;
 use crate::partition::Partition;
 
 /// The range that can be cleaned.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CleaningRange {
     pub(crate) first_dirty: Offset,
     pub(crate) begin: Begin,
@@ -51,14 +50,14 @@ impl CleaningRange {
         log_start: Offset,
         ends: &LogEnd,
     ) -> Result<Self, CliError> {
-        let (begin, first_dirty) = match checkpoint(partition, CheckpointKind::Cleaner)? {
+        let (begin, first_dirty) = match partition.noted(CheckpointKind::Cleaner)? {
             None => (Begin::LogStart, log_start),
             Some(found) if found < log_start || found > ends.end => {
                 (Begin::Outside(found), log_start)
             }
             Some(found) => (Begin::Checkpoint, found),
         };
-        let stated = checkpoint(partition, CheckpointKind::HighWatermark)?;
+        let stated = partition.noted(CheckpointKind::HighWatermark)?;
         let high_watermark = stated.map_or(ends.end, |stated| stated.min(ends.end));
         let bases: Vec<Offset> = partition.logs().map(|(files, _)| files.base).collect();
         let active = bases.last().copied().unwrap_or(log_start);
@@ -106,16 +105,4 @@ fn bytes_between(partition: &Partition, from: Offset, to: Offset) -> u64 {
     let floor = floor.unwrap_or(from);
     let logs = partition.logs().filter(|(files, _)| (floor..to).contains(&files.base));
     if from < to { logs.map(|(_, log)| log.bytes).sum() } else { 0 }
-}
-
-/// What a checkpoint of the log directory says of the partition.
-fn checkpoint(partition: &Partition, kind: CheckpointKind) -> Result<Option<Offset>, CliError> {
-    let absolute =
-        std::fs::canonicalize(&partition.path).map_err(CliError::io("open", &partition.path))?;
-    let (Some(key), Some(log_dir)) = (partition.key(), absolute.parent()) else { return Ok(None) };
-    match OffsetCheckpoint::read(&Io::new(), kind, log_dir) {
-        Ok(checkpoint) => Ok(checkpoint.offset(&key)),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(source) => Err(CliError::File { source }),
-    }
 }

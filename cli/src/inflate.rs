@@ -81,6 +81,16 @@ impl Inflater {
         }
     }
 
+    /// Records with a key and no value, up to the first that cannot be read.
+    pub(crate) fn tombstones(&mut self, batch: &Batch<'_>) -> u64 {
+        let Ok(mut records) = self.records(batch) else { return 0 };
+        let mut count = 0;
+        while let Some(Ok(record)) = records.next_record() {
+            count += u64::from(record.key().is_some() && record.value().is_none());
+        }
+        count
+    }
+
     /// The largest timestamp of the records of an entry, -1 without any. `None` where they
     /// cannot be read.
     pub(crate) fn max_timestamp(&mut self, entry: &Entry<'_>) -> Option<i64> {

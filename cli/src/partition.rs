@@ -118,6 +118,17 @@ impl Partition {
         Ok(stated.map_or(first, |stated| stated.max(first)))
     }
 
+    /// What a checkpoint of the log directory says of the partition.
+    pub(crate) fn noted(&self, kind: CheckpointKind) -> Result<Option<Offset>, CliError> {
+        let absolute = fs::canonicalize(&self.path).map_err(CliError::io("open", &self.path))?;
+        let (Some(key), Some(log_dir)) = (self.key(), absolute.parent()) else { return Ok(None) };
+        match OffsetCheckpoint::read(&Io::new(), kind, log_dir) {
+            Ok(checkpoint) => Ok(checkpoint.offset(&key)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(source) => Err(CliError::File { source }),
+        }
+    }
+
     /// The largest time of the batch that holds `offset`, where there is one.
     pub(crate) fn time_at(&self, offset: Offset) -> Result<Option<Timestamp>, CliError> {
         let Some((_, log)) = self.logs().rfind(|(files, _)| files.base <= offset) else {

@@ -6,9 +6,11 @@ mod show;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use alluvium_recovery::CheckpointKind;
 use clap::Args;
 
 use self::measure::{PartitionStat, SegmentJob, SegmentStat};
+use crate::cleaning_range::CleaningRange;
 use crate::console::Console;
 use crate::data_dir::partitions;
 use crate::error::CliError;
@@ -18,9 +20,10 @@ use crate::progress::Progress;
 
 /// Count what a partition or a log directory holds
 ///
-/// For each partition and in all: segments, bytes, batches, records, offsets, times, codecs with
-/// their compression ratio, producers, open transactions, index density. Compressed batches are
-/// inflated to tell the ratio; --quick reads the heads of batches alone.
+/// For each partition and in all: segments, bytes, batches, records, tombstones, offsets, times,
+/// codecs with their compression ratio, producers, open transactions, index density, and of
+/// partitions that cleaner-offset-checkpoint lists how much of them is dirty. Records are read to
+/// tell ratio and tombstones; --quick reads the heads of batches alone.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct StatArgs {
@@ -32,7 +35,7 @@ pub(crate) struct StatArgs {
     #[arg(long)]
     json: bool,
 
-    /// Read the heads of batches alone: no compression ratio
+    /// Read the heads of batches alone: no compression ratio, no tombstones
     #[arg(long)]
     quick: bool,
 
@@ -81,18 +84,22 @@ pub(crate) fn run(args: &StatArgs, console: &mut Console) -> Result<(), CliError
     for (partition, stat) in partitions.iter().zip(&mut stats) {
         stat.log_start = partition.log_start(console)?;
         let ends = log_end::of(partition, stat.log_start)?;
+        let noted = partition.noted(CheckpointKind::Cleaner)?;
+        if noted.is_some() {
+            stat.cleaning = Some(CleaningRange::of(partition, stat.log_start, &ends)?);
+        }
         stat.log_end = ends.end;
         stat.open_txns = ends.open;
         if stat.damage > 0 {
             console.mark_damaged();
         }
         let name = partition.path.display().to_string();
-        show::partition(&name, stat, args.json, console);
+        show::partition(&name, stat, args, console);
         console.spill()?;
         total.merge(stat);
     }
     if args.json || partitions.len() > 1 {
-        show::total(partitions.len(), &total, args.json, console);
+        show::total(partitions.len(), &total, args, console);
     }
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use alluvium_record_format::{Codec, Entry, Offset, ProducerId, Timestamp};
 use alluvium_sparse_index::OffsetIndex;
 
+use crate::cleaning_range::CleaningRange;
 use crate::error::CliError;
 use crate::inflate::Inflater;
 use crate::log_file::LogFile;
@@ -45,6 +46,8 @@ pub(super) struct SegmentStat {
     codecs: BTreeMap<&'static str, CodecStat>,
     producers: BTreeSet<ProducerId>,
     index_entries: u64,
+    /// Records with a key and no value.
+    tombstones: u64,
     damage: u64,
 }
 
@@ -65,6 +68,9 @@ pub(super) struct PartitionStat {
     pub(super) producers: BTreeSet<ProducerId>,
     pub(super) open_txns: BTreeMap<ProducerId, Offset>,
     pub(super) index_entries: u64,
+    pub(super) tombstones: u64,
+    /// What the cleaner would find; for partitions that it knows alone.
+    pub(super) cleaning: Option<CleaningRange>,
     /// Places with damage.
     pub(super) damage: u64,
 }
@@ -88,6 +94,7 @@ impl PartitionStat {
         self.codecs_of(&segment.codecs);
         self.producers.extend(&segment.producers);
         self.index_entries += segment.index_entries;
+        self.tombstones += segment.tombstones;
         self.damage += segment.damage;
     }
 
@@ -103,6 +110,7 @@ impl PartitionStat {
         self.producers.extend(&other.producers);
         self.open_txns.extend(&other.open_txns);
         self.index_entries += other.index_entries;
+        self.tombstones += other.tombstones;
         self.damage += other.damage;
     }
 
@@ -179,7 +187,10 @@ impl SegmentStat {
                 let Some(codec) = batch.header().attributes().codec() else { return };
                 match inflater.inflated_bytes(batch) {
                     Ok(bytes) => self.codecs.entry(codec.name()).or_default().inflated += bytes,
-                    Err(_) => self.damage += 1,
+                    Err(_) => return self.damage += 1,
+                }
+                if !batch.header().attributes().is_control() {
+                    self.tombstones += inflater.tombstones(batch);
                 }
             }
             Entry::Legacy(entry) => {
@@ -188,7 +199,13 @@ impl SegmentStat {
                 codec.batches += 1;
                 codec.stored += head.size;
                 match inflater.legacy_records(entry) {
-                    Ok(records) => self.records += records.flatten().count() as u64,
+                    Ok(records) => {
+                        for record in records.flatten() {
+                            self.records += 1;
+                            let is_tombstone = record.key().is_some() && record.value().is_none();
+                            self.tombstones += u64::from(is_tombstone);
+                        }
+                    }
                     Err(_) => self.damage += 1,
                 }
             }

@@ -4,25 +4,40 @@ use alluvium_record_format::Timestamp;
 use anstyle::Style;
 use serde_json::{Map, Value, json};
 
+use super::StatArgs;
 use super::measure::PartitionStat;
 use crate::console::Console;
 use crate::readable::{Bytes, Count, Time};
 
 /// One partition.
-pub(super) fn partition(name: &str, stat: &PartitionStat, is_json: bool, console: &mut Console) {
-    if is_json {
-        let mut object = object(stat);
+pub(super) fn partition(name: &str, stat: &PartitionStat, args: &StatArgs, console: &mut Console) {
+    if args.json {
+        let mut object = object(stat, args.quick);
         object.insert("partition".into(), name.into());
         object.insert("log_start_offset".into(), stat.log_start.get().into());
         object.insert("log_end_offset".into(), stat.log_end.get().into());
         let open = stat.open_txns.iter();
         let open = open.map(|(id, first)| json!({"producer": id.get(), "since": first.get()}));
         object.insert("open_transactions".into(), open.collect());
+        if let Some(range) = &stat.cleaning {
+            object.insert("first_dirty_offset".into(), range.first_dirty.get().into());
+            object.insert("cleanable_bytes".into(), range.cleanable_bytes.into());
+            object.insert("dirty_ratio".into(), range.dirty_ratio().into());
+        }
         return console.print(format_args!("{}\n", Value::Object(object)));
     }
     title(name, console);
     console.print(format_args!("  offsets     {} to {}\n", stat.log_start, stat.log_end));
-    numbers(stat, console);
+    numbers(stat, args.quick, console);
+    if let Some(range) = &stat.cleaning {
+        let (from, to) = (range.first_dirty, range.first_uncleanable);
+        match range.dirty_ratio().filter(|_| from < to) {
+            Some(ratio) => console.print(format_args!(
+                "  dirty       {ratio:.2} of what can be cleaned, from {from} to {to}\n"
+            )),
+            None => console.print(format_args!("  dirty       nothing, clean up to {from}\n")),
+        }
+    }
     for (producer, first) in &stat.open_txns {
         console.print(format_args!(
             "  open        a transaction of producer {producer}, since offset {first}\n"
@@ -31,15 +46,15 @@ pub(super) fn partition(name: &str, stat: &PartitionStat, is_json: bool, console
 }
 
 /// All partitions.
-pub(super) fn total(count: usize, stat: &PartitionStat, is_json: bool, console: &mut Console) {
-    if is_json {
-        let mut object = object(stat);
+pub(super) fn total(count: usize, stat: &PartitionStat, args: &StatArgs, console: &mut Console) {
+    if args.json {
+        let mut object = object(stat, args.quick);
         object.insert("partitions".into(), count.into());
         object.insert("open_transactions".into(), stat.open_txns.len().into());
         return console.print(format_args!("{}\n", json!({ "total": object })));
     }
     title(&Count(count as u64, "partition").to_string(), console);
-    numbers(stat, console);
+    numbers(stat, args.quick, console);
 }
 
 fn title(name: &str, console: &mut Console) {
@@ -47,7 +62,7 @@ fn title(name: &str, console: &mut Console) {
     console.print(format_args!("{bold}{name}{bold:#}\n"));
 }
 
-fn numbers(stat: &PartitionStat, console: &mut Console) {
+fn numbers(stat: &PartitionStat, is_quick: bool, console: &mut Console) {
     console.print(format_args!(
         "  segments    {}: {} of logs, {} of indexes and snapshots\n",
         stat.segments,
@@ -56,6 +71,9 @@ fn numbers(stat: &PartitionStat, console: &mut Console) {
     ));
     let batches = Count(stat.batches, "batch");
     console.print(format_args!("  records     {} in {batches}\n", stat.records));
+    if !is_quick && stat.tombstones > 0 {
+        console.print(format_args!("  tombstones  {}\n", stat.tombstones));
+    }
     if let (Some(earliest), Some(latest)) = (stat.earliest, stat.latest) {
         let (earliest, latest) = (Time(earliest.get()), Time(latest.get()));
         console.print(format_args!("  times       {earliest} to {latest}\n"));
@@ -81,7 +99,7 @@ fn numbers(stat: &PartitionStat, console: &mut Console) {
     }
 }
 
-fn object(stat: &PartitionStat) -> Map<String, Value> {
+fn object(stat: &PartitionStat, is_quick: bool) -> Map<String, Value> {
     let time = |time: Option<Timestamp>| time.map(Timestamp::get);
     let codecs: Map<String, Value> = stat
         .codecs
@@ -98,6 +116,7 @@ fn object(stat: &PartitionStat) -> Map<String, Value> {
     let object = json!({
         "segments": stat.segments, "bytes": stat.log_bytes, "other_bytes": stat.other_bytes,
         "batches": stat.batches, "records": stat.records,
+        "tombstones": (!is_quick).then_some(stat.tombstones),
         "earliest": time(stat.earliest), "latest": time(stat.latest), "codecs": codecs,
         "producers": stat.producers.len(), "index_entries": stat.index_entries,
         "bytes_per_index_entry": stat.log_bytes.checked_div(stat.index_entries),

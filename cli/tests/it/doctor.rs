@@ -114,7 +114,7 @@ const PITFALLS: &[(&str, Spoil)] = &[
     ("rotational", |patient| patient.write("machine/sys/dev/block/8:1/queue/rotational", "1\n")),
     ("free-space", |patient| {
         let percent = patient.args.iter_mut().find(|arg| *arg == "0").unwrap();
-        *percent = "101".to_owned();
+        percent.replace_range(.., "101");
     }),
     ("descriptors", |patient| {
         patient.write("machine/proc/self/limits", "Max open files  1000  100000  files\n");
@@ -160,9 +160,9 @@ const PITFALLS: &[(&str, Spoil)] = &[
         patient.write("disk/t-0/00000000000000000000.log", log);
         patient.arg("--now", &NOW.to_string());
     }),
-    ("stuck-cleaner", |patient| uncleaned(patient, Duration::from_secs(2 * 86_400))),
+    ("stuck-cleaner", |patient| uncleaned(patient, Duration::from_hours(48))),
     ("stuck-cleaner", |patient| {
-        uncleaned(patient, Duration::from_secs(60));
+        uncleaned(patient, Duration::from_mins(1));
         patient.write("disk/cleaner-offset-checkpoint", "0\n1\nt 0 77\n");
     }),
     ("hanging-transaction", |patient| {
@@ -213,7 +213,7 @@ fn what_only_looks_like_a_pitfall_is_none() {
             set_time(&mut log, 0, 500_000);
             patient.write("disk/t-0/00000000000000000000.log", log);
         }),
-        ("a cleaner that is not late", |patient| uncleaned(patient, Duration::from_secs(3600))),
+        ("a cleaner that is not late", |patient| uncleaned(patient, Duration::from_hours(1))),
         ("twenty small segments of a compacted topic", |patient| {
             patient.write("disk/cleaner-offset-checkpoint", "0\n1\nt 0 29\n");
             for base in 9..30 {

@@ -10,6 +10,7 @@ mod dump_kafka_damaged;
 mod dump_table;
 mod lookup;
 mod memory;
+mod operations;
 mod process;
 mod repair;
 mod retain;

@@ -81,3 +81,35 @@ fn damage_is_counted_and_the_rest_measured() {
     assert!(run.text().contains("  records     6 in 2 batches\n"), "{}", run.text());
     assert!(run.text().contains("  damage      1 place:"), "{}", run.text());
 }
+
+#[test]
+fn a_partition_that_the_cleaner_knows_shows_tombstones_and_how_dirty_it_is() {
+    let dir = copy("disk/clean");
+    let stat = |args: &[&str]| objects(dir.path(), args).remove(0);
+    let clean = stat(&["compacted-0"]);
+    assert_eq!((&clean["dirty_ratio"], &clean["first_dirty_offset"]), (&0.0.into(), &510.into()));
+    let view = run(dir.path(), &["dump", "--format", "jsonl", "compacted-0"]);
+    let is_tombstone =
+        |line: &&str| line.contains("\"value\":null") && !line.contains("\"key\":null");
+    let tombstones = view.text().lines().filter(is_tombstone).count();
+    assert!(tombstones > 0);
+    assert_eq!(clean["tombstones"], tombstones);
+    assert_eq!(stat(&["--quick", "compacted-0"])["tombstones"], Value::Null);
+    assert_eq!(stat(&["plain-0"]).get("dirty_ratio"), None, "not known to the cleaner");
+
+    // 282 bytes of a segment are clean, 1,820 of another are not; the active one does not count.
+    let noted = dir.path().join("cleaner-offset-checkpoint");
+    std::fs::write(&noted, "0\n1\ncompacted 0 421\n").unwrap();
+    let dirty = stat(&["compacted-0"]);
+    let size = |base: &str| {
+        let log = dir.path().join("compacted-0").join(base).with_extension("log");
+        std::fs::metadata(log).unwrap().len()
+    };
+    let (clean, cleanable) = (size("00000000000000000211"), size("00000000000000000421"));
+    assert_eq!(dirty["cleanable_bytes"], cleanable);
+    let ratio = dirty["dirty_ratio"].as_f64().unwrap();
+    let whole = u32::try_from(clean + cleanable).unwrap();
+    assert!((ratio * f64::from(whole) - f64::from(u32::try_from(cleanable).unwrap())).abs() < 1e-6);
+    let text = run(dir.path(), &["stat", "compacted-0"]);
+    assert!(text.text().contains("  dirty       0.87 of what can be cleaned, from 421 to 510\n"));
+}
