@@ -30,8 +30,8 @@ pub use log::{
     OffsetQuery, Place,
 };
 pub use manager::{
-    BrokerIdentity, DirReport, DirStop, LogManager, ManagerError, ManagerOptions, NewLog,
-    StartProgress, StartReport, StopReport,
+    DirReport, DirStop, LogManager, ManagerError, ManagerOptions, NewLog, StartProgress,
+    StartReport, StopReport,
 };
 pub use notify::{Changed, LogVersion};
 pub use retention::{

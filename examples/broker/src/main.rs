@@ -1,4 +1,37 @@
-//! An example: one broker that Kafka clients produce to and fetch from.
+//! Starts the broker and runs it until it is told to end.
 #![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::ExitCode;
+
+use alluvium_broker::{Args, Broker, Settings};
+use clap::Parser;
+use tokio::signal::unix::{SignalKind, signal};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_unset| tracing_subscriber::EnvFilter::new("info,alluvium_recovery=warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    match run(&Args::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: &Args) -> anyhow::Result<()> {
+    let settings = Settings::read(args)?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let broker = Broker::start(settings).await?;
+    tracing::info!(listening = %broker.addr(), cluster = broker.cluster_id(), "ready");
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!("stopping: terminated"),
+        _ = interrupt.recv() => tracing::info!("stopping: interrupted"),
+    }
+    let is_clean = broker.stop().await?;
+    tracing::info!(is_clean, "stopped");
+    Ok(())
+}

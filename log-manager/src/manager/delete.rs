@@ -81,11 +81,7 @@ impl LogManager {
 
 impl Shared {
     /// Renames the directory of a log that is out of service, and queues it.
-    pub(super) fn retire(
-        &self,
-        partition: &TopicPartition,
-        hosted: &Hosted,
-    ) -> Result<(), ManagerError> {
+    fn retire(&self, partition: &TopicPartition, hosted: &Hosted) -> Result<(), ManagerError> {
         hosted.log.abandon();
         hosted.dir.log_count.fetch_sub(1, Ordering::AcqRel);
         let name = PartitionDirName::new(partition.topic(), partition.partition());

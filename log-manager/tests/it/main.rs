@@ -10,7 +10,6 @@ mod failing;
 mod indexing;
 mod managing;
 mod old_formats;
-mod owning;
 mod producing;
 mod prop_log;
 mod reading;

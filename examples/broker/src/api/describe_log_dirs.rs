@@ -1,0 +1,76 @@
+//! `DescribeLogDirs`: the disks, and the logs on each.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use alluvium_log_manager::Log;
+use kafka_protocol::ResponseError;
+use kafka_protocol::messages::describe_log_dirs_response::{
+    DescribeLogDirsPartition, DescribeLogDirsResult, DescribeLogDirsTopic,
+};
+use kafka_protocol::messages::{DescribeLogDirsRequest, DescribeLogDirsResponse, TopicName};
+use kafka_protocol::protocol::StrBytes;
+
+use super::codes;
+use crate::broker::Node;
+
+pub(super) fn answer(node: &Node, request: &DescribeLogDirsRequest) -> DescribeLogDirsResponse {
+    let mut results: Vec<_> = node
+        .manager
+        .live_dirs()
+        .iter()
+        .map(|dir| describe(node, dir, request).with_error_code(codes::NONE))
+        .collect();
+    for (dir, _reason) in node.manager.offline_dirs() {
+        let result = DescribeLogDirsResult::default()
+            .with_log_dir(text(&dir))
+            .with_error_code(ResponseError::KafkaStorageError.code());
+        results.push(result.with_total_bytes(-1).with_usable_bytes(-1));
+    }
+    DescribeLogDirsResponse::default().with_error_code(codes::NONE).with_results(results)
+}
+
+fn describe(node: &Node, dir: &Path, request: &DescribeLogDirsRequest) -> DescribeLogDirsResult {
+    let mut topics: BTreeMap<String, Vec<DescribeLogDirsPartition>> = BTreeMap::new();
+    for topic in node.topics.all() {
+        for (partition, log) in topic.partitions() {
+            let Some(log) = log.filter(|log| log.dir().path().parent() == Some(dir)) else {
+                continue;
+            };
+            if is_wanted(request, &topic.name, partition) {
+                let described = partition_of(partition, log);
+                topics.entry(topic.name.to_string()).or_default().push(described);
+            }
+        }
+    }
+    let topics = topics.into_iter().map(|(name, partitions)| {
+        DescribeLogDirsTopic::default()
+            .with_name(TopicName(StrBytes::from_string(name)))
+            .with_partitions(partitions)
+    });
+    // How much room a disk has is not asked for: -1 is "unknown".
+    DescribeLogDirsResult::default()
+        .with_log_dir(text(dir))
+        .with_topics(topics.collect())
+        .with_total_bytes(-1)
+        .with_usable_bytes(-1)
+}
+
+fn is_wanted(request: &DescribeLogDirsRequest, topic: &str, partition: i32) -> bool {
+    let Some(wanted) = &request.topics else { return true };
+    wanted
+        .iter()
+        .any(|wanted| wanted.topic.as_str() == topic && wanted.partitions.contains(&partition))
+}
+
+fn partition_of(index: i32, log: &Log) -> DescribeLogDirsPartition {
+    DescribeLogDirsPartition::default()
+        .with_partition_index(index)
+        .with_partition_size(i64::try_from(log.size_bytes()).unwrap_or(i64::MAX))
+        .with_offset_lag(0)
+        .with_is_future_key(false)
+}
+
+fn text(dir: &Path) -> StrBytes {
+    StrBytes::from_string(dir.to_string_lossy().into_owned())
+}

@@ -1,0 +1,164 @@
+//! Bytes that no client would send: the connection ends, and the broker goes on.
+
+use std::io::Write;
+use std::time::Duration;
+
+use bytes::{BufMut, BytesMut};
+use kafka_protocol::messages::{
+    CreateTopicsRequest, DeleteTopicsRequest, ListOffsetsRequest, MetadataRequest,
+};
+
+use crate::client::{Client, TestBroker, batch, fetch, produce};
+
+fn started() -> (tempfile::TempDir, TestBroker) {
+    let disk = tempfile::tempdir().unwrap();
+    let broker = TestBroker::start_with(disk.path(), |settings| settings.stall_ms = 100);
+    broker.client().create("t", 1);
+    (disk, broker)
+}
+
+fn assert_good_round_trip(broker: &TestBroker) {
+    let mut client = broker.client();
+    let offset = client.append("t", &["good"]);
+    assert_eq!(client.fetch("t", offset).error_code, 0);
+}
+
+fn header(key: i16, version: i16) -> BytesMut {
+    let mut bytes = BytesMut::new();
+    bytes.put_i16(key);
+    bytes.put_i16(version);
+    bytes.put_i32(1);
+    bytes.put_i16(-1);
+    bytes
+}
+
+fn framed(body: &[u8]) -> Vec<u8> {
+    let mut bytes = u32::try_from(body.len()).unwrap().to_be_bytes().to_vec();
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+#[test]
+fn garbage_lengths_and_unknown_requests_end_the_connection_alone() {
+    let (_disk, broker) = started();
+    let mut bystander = broker.client();
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("garbage", (0..200_u8).map(|at| at.wrapping_mul(37) ^ 0x5a).collect()),
+        ("a length of 2 GiB - 1", vec![0x7f, 0xff, 0xff, 0xff, 0, 0]),
+        ("a negative length", vec![0xff, 0xff, 0xff, 0xff]),
+        ("no header", framed(&[])),
+        ("half a header", framed(&[0, 3, 0])),
+        ("an unknown key", framed(&header(999, 0))),
+        ("a key below 0", framed(&header(-1, 0))),
+        ("a group's request", framed(&header(11, 5))),
+        ("a version too high", framed(&header(3, 99))),
+        ("a version below 0", framed(&header(3, -1))),
+        ("an old version of Produce", framed(&header(0, 2))),
+    ];
+    for (what, bytes) in cases {
+        let mut client = broker.client();
+        client.socket.write_all(&bytes).unwrap();
+        assert!(client.is_closed(), "{what}");
+        assert_good_round_trip(&broker);
+    }
+    assert_eq!(bystander.metadata("t").error_code, 0);
+}
+
+#[test]
+fn a_client_that_stops_within_a_frame_is_not_waited_for() {
+    let (_disk, broker) = started();
+    let mut client = broker.client();
+    let frame = client.frame(9, &produce("t", 1, batch(&["a"])));
+    client.socket.write_all(&frame[..frame.len() / 2]).unwrap();
+    assert!(client.is_closed());
+    assert_good_round_trip(&broker);
+}
+
+/// The decoders of the protocol allocate what a count claims: it is compared first.
+#[test]
+fn counts_of_billions_are_refused_without_an_allocation() {
+    let (_disk, broker) = started();
+    let huge = i32::MAX.to_be_bytes();
+    // The varint of 2^32 - 1.
+    let compact = [0xff, 0xff, 0xff, 0xff, 0x0f];
+    let cases: Vec<(&str, i16, i16, Vec<u8>)> = vec![
+        ("metadata", 3, 1, huge.to_vec()),
+        ("metadata, flexible", 3, 12, [&[0][..], &compact].concat()),
+        ("create topics", 19, 2, huge.to_vec()),
+        ("create topics, flexible", 19, 7, [&[0][..], &compact].concat()),
+        ("list offsets", 2, 1, [&(-1_i32).to_be_bytes()[..], &huge].concat()),
+        ("fetch", 1, 4, [&[0; 17][..], &huge].concat()),
+        ("produce", 0, 3, [&[0xff, 0xff, 0, 1, 0, 0, 0, 1][..], &huge].concat()),
+        ("delete topics", 20, 1, huge.to_vec()),
+        ("describe configs", 32, 1, huge.to_vec()),
+        ("describe log dirs", 35, 1, huge.to_vec()),
+        ("delete records", 21, 0, huge.to_vec()),
+        ("create partitions", 37, 0, huge.to_vec()),
+        ("alter configs", 44, 0, huge.to_vec()),
+        ("epochs", 23, 2, huge.to_vec()),
+    ];
+    for (what, key, version, body) in cases {
+        let mut client = broker.client();
+        let frame = framed(&[&header(key, version)[..], &body].concat());
+        client.socket.write_all(&frame).unwrap();
+        assert!(client.is_closed(), "{what}");
+        assert_good_round_trip(&broker);
+    }
+}
+
+/// Each request cut at every byte, and each with every byte turned round.
+#[test]
+fn requests_with_any_byte_changed_or_missing_leave_the_broker_alive() {
+    let (_disk, broker) = started();
+    let mut maker = broker.client();
+    let frames = [
+        maker.frame(9, &MetadataRequest::default()),
+        maker.frame(12, &fetch("t", 0).with_max_wait_ms(1)),
+        maker.frame(3, &produce("t", 1, batch(&["a"]))),
+        maker.frame(9, &produce("t", 1, batch(&["a"]))),
+        maker.frame(7, &CreateTopicsRequest::default()),
+        maker.frame(6, &DeleteTopicsRequest::default()),
+        maker.frame(7, &ListOffsetsRequest::default()),
+    ];
+    for frame in frames {
+        for at in 4..frame.len() {
+            let mut changed = frame.clone();
+            changed[at] ^= 0xff;
+            send_and_forget(&broker, &changed);
+            send_and_forget(&broker, &framed(&frame[4..at]));
+        }
+    }
+    assert_good_round_trip(&broker);
+}
+
+fn send_and_forget(broker: &TestBroker, bytes: &[u8]) {
+    let client = Client::connect(broker.addr);
+    let mut socket = &client.socket;
+    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    socket.write_all(bytes).unwrap();
+    socket.shutdown(std::net::Shutdown::Write).unwrap();
+    // Whatever comes, it ends.
+    let mut answer = Vec::new();
+    std::io::Read::read_to_end(&mut socket, &mut answer).ok();
+}
+
+#[test]
+fn a_connection_too_many_is_refused_and_its_seat_is_free_again_later() {
+    let disk = tempfile::tempdir().unwrap();
+    let broker = TestBroker::start_with(disk.path(), |settings| settings.max_connections = 2);
+    let mut first = broker.client();
+    let mut second = broker.client();
+    assert_eq!(first.metadata("t").error_code, 0);
+    assert_eq!(second.metadata("t").error_code, 0);
+    assert!(broker.client().is_closed());
+    drop(first);
+    let patience = std::time::Instant::now() + Duration::from_secs(10);
+    loop {
+        let mut third = broker.client();
+        if !third.is_closed_now() {
+            assert_eq!(third.metadata("t").error_code, 0);
+            break;
+        }
+        assert!(std::time::Instant::now() < patience);
+    }
+}

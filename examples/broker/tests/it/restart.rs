@@ -1,0 +1,71 @@
+//! What is left after a stop, and the metrics.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use alluvium_log_manager::{Clock, SystemClock};
+use alluvium_record_format::{BatchSettings, Offset, ProducerEpoch, ProducerId, Sequence};
+use bytes::Bytes;
+
+use crate::client::{TestBroker, batch_with};
+
+/// A producer that was silent for a day would be forgotten, so this one wrote just now.
+fn batch_of_producer() -> Bytes {
+    let id = ProducerId::new(7);
+    let settings = BatchSettings::new(Offset::new(0)).producer(
+        id,
+        ProducerEpoch::new(0),
+        Some(Sequence::new(0)),
+    );
+    batch_with(settings, SystemClock::default().now().get(), &["c"])
+}
+
+#[test]
+fn a_stopped_broker_leaves_a_clean_marker_and_all_its_records() {
+    let disk = tempfile::tempdir().unwrap();
+    let broker = TestBroker::start(disk.path());
+    let mut client = broker.client();
+    client.create("t", 2);
+    let id = client.metadata("t").topic_id;
+    client.append("t", &["a", "b"]);
+    let sent = batch_of_producer();
+    assert_eq!(client.produce("t", sent.clone()).base_offset, 2);
+    assert!(broker.stop());
+    assert!(disk.path().join(".kafka_cleanshutdown").exists());
+    assert!(disk.path().join("meta.properties").exists());
+
+    let broker = TestBroker::start(disk.path());
+    let mut client = broker.client();
+    let topic = client.metadata("t");
+    assert_eq!((topic.topic_id, topic.partitions.len()), (id, 2));
+    let read = client.fetch("t", 0);
+    assert_eq!((read.error_code, read.high_watermark), (0, 3));
+    // The producer is remembered: its batch is not written twice.
+    assert_eq!(client.produce("t", sent).base_offset, 2);
+    assert_eq!(client.append("t", &["d"]), 3);
+}
+
+#[test]
+fn a_second_broker_on_the_same_directory_is_refused() {
+    let disk = tempfile::tempdir().unwrap();
+    let broker = TestBroker::start(disk.path());
+    let second = std::panic::catch_unwind(|| TestBroker::start(disk.path()));
+    assert!(second.is_err());
+    assert!(broker.stop());
+}
+
+#[test]
+fn metrics_tell_how_idle_the_broker_is() {
+    let disk = tempfile::tempdir().unwrap();
+    let broker = TestBroker::start_with(disk.path(), |settings| {
+        settings.metrics = Some("127.0.0.1:0".parse().unwrap());
+    });
+    broker.client().create("t", 1);
+    let mut socket = TcpStream::connect(broker.metrics_addr()).unwrap();
+    socket.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    assert!(answer.contains("broker_request_handler_idle_percent"), "{answer}");
+    assert!(answer.contains(r#"broker_requests_total{api="CreateTopics"}"#), "{answer}");
+}
