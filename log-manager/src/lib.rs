@@ -30,8 +30,8 @@ pub use log::{
     OffsetQuery, Place,
 };
 pub use manager::{
-    DirReport, DirStop, LogManager, ManagerError, ManagerOptions, NewLog, StartProgress,
-    StartReport, StopReport,
+    BrokerIdentity, DirReport, DirStop, LogManager, ManagerError, ManagerOptions, NewLog,
+    StartProgress, StartReport, StopReport,
 };
 pub use notify::{Changed, LogVersion};
 pub use retention::{

@@ -5,10 +5,12 @@ mod create;
 mod data_dir;
 mod delete;
 mod error;
+mod identity;
 mod loading;
 mod options;
 mod start;
 mod stop;
+mod stray;
 mod tasks;
 
 use std::collections::HashMap;
@@ -27,12 +29,14 @@ use crate::{Background, BrokerConfig, CleaningGate, Clock, Log, LogConfig, LogEr
 
 pub use create::NewLog;
 pub use error::ManagerError;
+pub use identity::BrokerIdentity;
 pub use options::ManagerOptions;
 pub use start::{DirReport, StartProgress, StartReport};
 pub use stop::{DirStop, StopReport};
 
 use data_dir::DataDir;
 use delete::Deletion;
+use options::IsStray;
 use tasks::Schedule;
 
 /// All logs of a broker, on one or more disks (`log.dirs`).
@@ -66,6 +70,7 @@ struct Shared {
     /// Held while a log is made, moved or deleted: one at a time.
     changing: Mutex<()>,
     gate: Arc<dyn CleaningGate>,
+    is_stray: Option<IsStray>,
     schedule: Mutex<Schedule>,
     stopped: AtomicBool,
 }

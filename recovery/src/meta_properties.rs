@@ -137,16 +137,17 @@ impl MetaProperties {
         properties.to_text()
     }
 
-    /// Compares with the directory of the same node beside this one.
+    /// Compares with the directory of the same node beside this one. What one of them does not
+    /// say, as version 0 need not, differs from nothing.
     ///
     /// # Errors
     ///
     /// What keeps the two from being directories of one broker.
     pub fn check_beside(&self, other: &Self) -> Result<(), MetaConflict> {
-        if self.cluster_id != other.cluster_id {
+        if differ(self.cluster_id.as_ref(), other.cluster_id.as_ref()) {
             return Err(MetaConflict::Cluster);
         }
-        if self.node_id != other.node_id {
+        if differ(self.node_id.as_ref(), other.node_id.as_ref()) {
             return Err(MetaConflict::Node);
         }
         match self.directory_id {
@@ -177,6 +178,10 @@ pub enum MetaConflict {
         /// The id of both.
         id: Uuid,
     },
+}
+
+fn differ<T: PartialEq>(one: Option<&T>, other: Option<&T>) -> bool {
+    one.zip(other).is_some_and(|(one, other)| one != other)
 }
 
 /// More than any such file has.

@@ -19,3 +19,10 @@ pub(crate) fn during<T>(work: impl FnOnce() -> Result<T>) -> Result<usize> {
     let change = region.change();
     result.map(|_| change.allocations + change.reallocations)
 }
+
+/// Bytes that this process has allocated and not given back.
+pub(crate) fn live_bytes() -> u64 {
+    let stats = ALLOCATOR.stats();
+    let live = stats.bytes_allocated.saturating_sub(stats.bytes_deallocated);
+    u64::try_from(live).unwrap_or(u64::MAX)
+}

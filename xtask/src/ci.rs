@@ -21,7 +21,7 @@ pub(crate) fn run(flags: &flags::Ci) -> Result<()> {
         build_and_test(&mut stages);
     }
     if flags.full {
-        stages.run("oracle", "cargo xtask oracle", || oracle::run(Some(2)));
+        stages.run("oracle", "cargo xtask oracle", oracle::run_whole);
     } else {
         stages.skip("oracle", "needs a real Kafka: cargo xtask ci --full");
     }

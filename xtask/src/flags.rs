@@ -37,12 +37,25 @@ xflags::xflags! {
         cmd features {}
         /// Remakes the repository's own fixtures with a real Kafka.
         cmd golden {}
-        /// Compares with a live Kafka: a fresh disk, and every mode of the dump tool.
+        /// Compares with a live Kafka: what it reads of ours, what we print of a fresh disk.
         cmd oracle {
             /// What the fresh disk is made of; default 2.
             optional --seed seed: u64
-            /// Leaves out the fresh disk: no broker is started.
+            /// Starts no broker: leaves out the rounds, and takes the repository's own disk.
             optional --no-broker
+            /// One part: `lock`, `written`, `rounds` (a directory that changes hands between us and
+            /// a broker), `disk`.
+            optional --only part: String
+        }
+        /// Ten thousand partitions, and 100,000 segments in four logs, under 1,024 descriptors:
+        /// time to open, memory, descriptors. Release build.
+        cmd many-partitions {
+            /// Default 10,000.
+            optional --partitions count: u32
+            /// Of each partition; default 3.
+            optional --segments count: u32
+            /// Segments of the four logs together; default 100,000.
+            optional --one-log count: u32
         }
         /// Measures each path against its bare twin, in turns; release build.
         cmd bench {

@@ -1,10 +1,11 @@
 //! A real Kafka 4.4.0: its jars, our small Java programs beside them, and a broker.
 
 mod broker;
+mod client;
+mod relay;
 mod tool;
 
 use std::env;
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,6 +13,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 pub(crate) use self::broker::Broker;
+pub(crate) use self::client::{Client, Seen};
+pub(crate) use self::relay::Relay;
 pub(crate) use self::tool::{DumpTool, Printed};
 use crate::workspace;
 
@@ -52,12 +55,12 @@ impl Kafka {
 
     /// A JVM that will run `main`; nothing is logged below errors.
     pub(crate) fn java(&self, main: &str) -> Command {
-        self.java_with("-Dorg.slf4j.simpleLogger.defaultLogLevel=error", main)
+        self.java_with(&["-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"], main)
     }
 
-    fn java_with(&self, option: impl AsRef<OsStr>, main: &str) -> Command {
+    fn java_with(&self, options: &[&str], main: &str) -> Command {
         let mut java = workspace::command("java");
-        java.arg("-Xmx1g").arg(option).args(["-cp", &self.class_path, main]);
+        java.args(options).args(["-cp", &self.class_path, main]);
         java
     }
 }

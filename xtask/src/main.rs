@@ -20,6 +20,7 @@ mod kafka;
 mod kill;
 mod layers;
 mod lint;
+mod many;
 mod oracle;
 mod proof;
 mod replay;
@@ -53,12 +54,13 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::Spec(_) => spec::run(),
         Cmd::Features(_) => features::run(),
         Cmd::Golden(_) => golden::run(),
-        Cmd::Oracle(oracle) => oracle::run((!oracle.no_broker).then_some(oracle.seed.unwrap_or(2))),
+        Cmd::Oracle(oracle) => oracle::run(&oracle),
         Cmd::Bench(bench) => bench::run(&bench),
         Cmd::Fuzz(fuzz) => fuzz::run(&fuzz),
         Cmd::Kill(kill) => kill::run(&kill),
         Cmd::Replay(replay) => replay::run(&replay.dirs),
         Cmd::ReplayCompaction(replay) => replay_compaction::run(&replay.dirs),
+        Cmd::ManyPartitions(many) => many::run(&many),
         Cmd::Conformance(conformance) => conformance::run(&conformance.dirs),
     }
 }

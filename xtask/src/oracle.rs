@@ -1,4 +1,4 @@
-//! `oracle`: a real Kafka judges what we print, live.
+//! `oracle`: a real Kafka judges what we print and what we write, live.
 
 mod damage;
 mod expected;
@@ -6,12 +6,16 @@ mod fresh;
 mod lock;
 mod modes;
 mod plan;
+mod rounds;
 mod scenarios;
 mod written;
+
+use std::path::Path;
 
 use anyhow::{Result, ensure};
 
 use crate::conformance::Alluvium;
+use crate::flags;
 use crate::golden;
 use crate::kafka::Kafka;
 use crate::tally::Tally;
@@ -20,31 +24,60 @@ use crate::workspace;
 /// Fewer checks than this is a failure: something was left out unseen.
 const LEAST: usize = 1_500;
 
-/// Runs every comparison with a live Kafka. `seed` makes the fresh disk; with none, the
-/// repository's own takes its place and the number of checks does not count.
+/// The seed of the fresh disk; that of the repository's own is another.
+const SEED: u64 = 2;
+
+/// Every part, with the disk of every run in CI.
+///
+/// # Errors
+///
+/// As [`run`].
+pub(crate) fn run_whole() -> Result<()> {
+    run(&flags::Oracle { seed: None, no_broker: false, only: None })
+}
+
+/// Runs the comparisons with a live Kafka that the flags ask for.
 ///
 /// # Errors
 ///
 /// When a check fails, too few ran, or Kafka is not to be had.
-pub(crate) fn run(seed: Option<u64>) -> Result<()> {
+pub(crate) fn run(flags: &flags::Oracle) -> Result<()> {
     let kafka = Kafka::ready()?;
-    let alluvium = Alluvium::build()?;
     let work = workspace::scratch().join("oracle");
     workspace::empty_dir(&work)?;
     let mut tally = Tally::default();
-    lock::check(&kafka, &work.join("lock"), &mut tally)?;
-    written::check(&kafka, &work.join("written"), &mut tally)?;
-    let disk = match seed {
-        Some(seed) => fresh::check(&kafka, &alluvium, seed, &work, &mut tally)?,
-        None => golden::unpacked()?.swap_remove(0),
-    };
-    modes::check(&kafka, &alluvium, &disk.join("clean"), &modes::EVERY, &mut tally)?;
-    modes::check(&kafka, &alluvium, &disk.join("unclean"), &modes::EVERY, &mut tally)?;
-    let damaged = work.join("damaged");
-    damage::make(&disk.join("clean"), &damaged)?;
-    modes::check(&kafka, &alluvium, &damaged, &modes::DEEP, &mut tally)?;
+    let wanted = |part: &str| flags.only.as_ref().is_none_or(|only| part == only);
+    if wanted("lock") {
+        lock::check(&kafka, &work.join("lock"), &mut tally)?;
+    }
+    if wanted("written") {
+        written::check(&kafka, &work.join("written"), &mut tally)?;
+    }
+    if wanted("rounds") && !flags.no_broker {
+        rounds::check(&kafka, &work.join("rounds"), &mut tally)?;
+    }
+    if wanted("disk") {
+        let seed = (!flags.no_broker).then_some(flags.seed.unwrap_or(SEED));
+        disk(&kafka, seed, &work, &mut tally)?;
+    }
     let checks = tally.checks();
     tally.finish()?;
-    ensure!(seed.is_none() || checks >= LEAST, "{checks} checks ran, expected at least {LEAST}");
+    let is_whole = !flags.no_broker && flags.only.is_none();
+    ensure!(!is_whole || checks >= LEAST, "{checks} checks ran, expected at least {LEAST}");
     Ok(())
+}
+
+/// What we print of a disk, sound and damaged, against Kafka's dump tool. `seed` makes a fresh
+/// one; with none, the repository's own takes its place.
+fn disk(kafka: &Kafka, seed: Option<u64>, work: &Path, tally: &mut Tally) -> Result<()> {
+    let alluvium = Alluvium::build()?;
+    let disk = match seed {
+        Some(seed) => fresh::check(kafka, &alluvium, seed, work, tally)?,
+        None => golden::unpacked()?.swap_remove(0),
+    };
+    modes::check(kafka, &alluvium, &disk.join("clean"), &modes::EVERY, tally)?;
+    modes::check(kafka, &alluvium, &disk.join("unclean"), &modes::EVERY, tally)?;
+    let damaged = work.join("damaged");
+    damage::make(&disk.join("clean"), &damaged)?;
+    modes::check(kafka, &alluvium, &damaged, &modes::DEEP, tally)
 }

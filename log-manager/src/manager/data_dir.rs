@@ -1,9 +1,10 @@
 //! One log directory: its lock, its health, its marker.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
+use alluvium_record_format::Uuid;
 use alluvium_segment::DirLock;
 use parking_lot::Mutex;
 
@@ -16,20 +17,26 @@ pub(super) struct DataDir {
     /// `None` once it has been given up.
     lock: Mutex<Option<DirLock>>,
     /// Whether it held the marker of a clean stop when it was opened.
-    pub(super) was_clean: bool,
+    was_clean: OnceLock<bool>,
+    /// Its id in `meta.properties`.
+    id: OnceLock<Uuid>,
     /// Logs in it, copies on their way included.
     pub(super) log_count: AtomicUsize,
     retired: AtomicBool,
+    /// The names of the partitions that the start has set aside.
+    strays: Mutex<Vec<String>>,
 }
 
 impl DataDir {
-    pub(super) fn new(path: PathBuf, lock: Option<DirLock>, was_clean: bool) -> Self {
+    pub(super) fn new(path: PathBuf, lock: Option<DirLock>) -> Self {
         Self {
             health: DirHealth::new(path),
             lock: Mutex::new(lock),
-            was_clean,
+            was_clean: OnceLock::new(),
+            id: OnceLock::new(),
             log_count: AtomicUsize::new(0),
             retired: AtomicBool::new(false),
+            strays: Mutex::default(),
         }
     }
 
@@ -39,6 +46,22 @@ impl DataDir {
 
     pub(super) const fn health(&self) -> &DirHealth {
         &self.health
+    }
+
+    pub(super) fn was_clean(&self) -> bool {
+        self.was_clean.get().copied().unwrap_or(false)
+    }
+
+    pub(super) fn set_was_clean(&self, was_clean: bool) {
+        self.was_clean.get_or_init(|| was_clean);
+    }
+
+    pub(super) fn id(&self) -> Option<Uuid> {
+        self.id.get().copied()
+    }
+
+    pub(super) fn set_id(&self, id: Uuid) {
+        self.id.get_or_init(|| id);
     }
 
     pub(super) fn is_live(&self) -> bool {
@@ -75,6 +98,14 @@ impl DataDir {
     /// Whether the caller is the first to clear up after the failure.
     pub(super) fn retire(&self) -> bool {
         !self.retired.swap(true, Ordering::AcqRel)
+    }
+
+    pub(super) fn add_stray(&self, name: String) {
+        self.strays.lock().push(name);
+    }
+
+    pub(super) fn take_strays(&self) -> Vec<String> {
+        std::mem::take(&mut *self.strays.lock())
     }
 
     pub(super) fn log_count(&self) -> usize {

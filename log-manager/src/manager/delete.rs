@@ -81,7 +81,11 @@ impl LogManager {
 
 impl Shared {
     /// Renames the directory of a log that is out of service, and queues it.
-    fn retire(&self, partition: &TopicPartition, hosted: &Hosted) -> Result<(), ManagerError> {
+    pub(super) fn retire(
+        &self,
+        partition: &TopicPartition,
+        hosted: &Hosted,
+    ) -> Result<(), ManagerError> {
         hosted.log.abandon();
         hosted.dir.log_count.fetch_sub(1, Ordering::AcqRel);
         let name = PartitionDirName::new(partition.topic(), partition.partition());

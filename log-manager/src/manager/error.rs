@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use alluvium_recovery::FileError;
+use alluvium_recovery::{FileError, MetaConflict};
 use alluvium_segment::{LockError, SegmentError};
 
 use crate::{ErrorCode, LogError};
@@ -35,6 +35,41 @@ pub enum ManagerError {
         first: PathBuf,
         /// Another one.
         second: PathBuf,
+    },
+    /// A log directory belongs to somebody else.
+    #[error(
+        "{} is not a directory of node {node_id} of cluster {cluster_id}: it may hold another \
+         broker's data, or the wrong disk may be mounted there",
+        path.display()
+    )]
+    #[non_exhaustive]
+    OtherBroker {
+        /// The directory.
+        path: PathBuf,
+        /// The cluster of this broker.
+        cluster_id: String,
+        /// Its node id.
+        node_id: i32,
+        /// What differs.
+        source: MetaConflict,
+    },
+    /// Two log directories do not belong to one broker.
+    #[error("{} and {} are not directories of one broker", first.display(), second.display())]
+    #[non_exhaustive]
+    DirsDiffer {
+        /// One.
+        first: PathBuf,
+        /// The other.
+        second: PathBuf,
+        /// What does not fit.
+        source: MetaConflict,
+    },
+    /// A log directory does not say whose it is.
+    #[error("no meta.properties in {}: is its disk mounted, was it formatted?", path.display())]
+    #[non_exhaustive]
+    Unformatted {
+        /// The directory.
+        path: PathBuf,
     },
     /// No log directory is in service.
     #[error("every log directory is offline")]

@@ -86,6 +86,7 @@ impl Shared {
             (0..self.config.recovery_threads()).for_each(|_| drop(scope.spawn(work)));
         });
         report.loaded = loaded.into_inner();
+        report.stray.extend(dir.take_strays());
         report.loaded.sort_by(|(one, _), (other, _)| one.cmp(other));
         refused.into_inner().map_or(Ok(()), Err)
     }
@@ -137,7 +138,7 @@ impl Shared {
         };
         let options = self
             .log_options(dir, &partition)
-            .clean(dir.was_clean)
+            .clean(dir.was_clean())
             .recovery_point(offset(&checkpoints.recovery_points))
             .log_start_offset(offset(&checkpoints.log_starts));
         let options = match checkpoints.high_watermarks.offset(&partition) {
@@ -153,7 +154,11 @@ impl Shared {
                 return Ok((partition, LoadReport::default()));
             }
         };
-        self.host(partition.clone(), log, dir, is_future)?;
+        if self.is_stray(&partition, &path) {
+            self.set_aside(&partition, &log, dir);
+        } else {
+            self.host(partition.clone(), log, dir, is_future)?;
+        }
         Ok((partition, report))
     }
 

@@ -4,13 +4,33 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use alluvium_record_format::Uuid;
+use alluvium_recovery::TopicPartition;
 use alluvium_segment::FilePool;
 
-use super::StartProgress;
+use super::{BrokerIdentity, StartProgress};
 use crate::{Background, BrokerConfig, CleaningGate, Clock, LogConfig, NoCleaner, SystemClock};
 
 /// Is told how far a start is.
 pub(super) type OnProgress = Arc<dyn Fn(StartProgress) + Send + Sync>;
+
+/// Says which partitions on the disks are not this broker's.
+#[derive(Clone)]
+pub(super) struct IsStray(Arc<AskStray>);
+
+type AskStray = dyn Fn(&TopicPartition, Option<Uuid>) -> bool + Send + Sync;
+
+impl IsStray {
+    pub(super) fn ask(&self, partition: &TopicPartition, topic_id: Option<Uuid>) -> bool {
+        (self.0)(partition, topic_id)
+    }
+}
+
+impl fmt::Debug for IsStray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("IsStray")
+    }
+}
 
 /// How the logs of a broker are started: see
 /// [`LogManager::options`](crate::LogManager::options).
@@ -24,6 +44,8 @@ pub struct ManagerOptions {
     pub(super) pool: Option<Arc<FilePool>>,
     pub(super) gate: Arc<dyn CleaningGate>,
     pub(super) on_progress: Option<OnProgress>,
+    pub(super) identity: Option<BrokerIdentity>,
+    pub(super) is_stray: Option<IsStray>,
 }
 
 impl fmt::Debug for ManagerOptions {
@@ -42,6 +64,8 @@ impl ManagerOptions {
             pool: None,
             gate: Arc::new(NoCleaner),
             on_progress: None,
+            identity: None,
+            is_stray: None,
         }
     }
 
@@ -73,6 +97,26 @@ impl ManagerOptions {
     /// Whom to keep off a log that is cut, deleted or moved.
     pub fn cleaning_gate(mut self, gate: Arc<dyn CleaningGate>) -> Self {
         self.gate = gate;
+        self
+    }
+
+    /// Who the broker is. Where nobody says, the log directories must only fit together.
+    pub fn identity(mut self, identity: BrokerIdentity) -> Self {
+        self.identity = Some(identity);
+        self
+    }
+
+    /// Says of a partition on a disk, with the topic's id where its directory holds one, whether
+    /// it is not this broker's: the cluster has moved or deleted it meanwhile. Such a log is
+    /// loaded, closed and renamed (`-stray`), and stays until somebody removes it. Called from
+    /// several threads.
+    ///
+    /// Source: `LogManager.loadLog` in Kafka.
+    pub fn stray_when(
+        mut self,
+        is_stray: impl Fn(&TopicPartition, Option<Uuid>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.is_stray = Some(IsStray(Arc::new(is_stray)));
         self
     }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use alluvium_record_format::Uuid;
 use alluvium_recovery::{
     CheckpointKind, CleanShutdown, FileError, LoadReport, OffsetCheckpoint, ProducerStateConfig,
     TopicPartition, sync_directory,
@@ -15,7 +16,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::data_dir::DataDir;
 use super::tasks::Schedule;
-use super::{LogManager, ManagerError, ManagerOptions, Shared};
+use super::{LogManager, ManagerError, ManagerOptions, Shared, identity};
 use crate::{BrokerConfig, LogError, background};
 
 /// What a start found.
@@ -32,6 +33,8 @@ pub struct StartReport {
 pub struct DirReport {
     /// The directory.
     pub path: PathBuf,
+    /// Its id in `meta.properties`, where it has one.
+    pub id: Option<Uuid>,
     /// Whether it had been stopped properly: nothing was recovered.
     pub was_clean: bool,
     /// Why it is offline, if it is.
@@ -40,7 +43,8 @@ pub struct DirReport {
     pub loaded: Vec<(TopicPartition, LoadReport)>,
     /// Names that are no partition's: left alone. Kafka refuses to start there.
     pub foreign: Vec<String>,
-    /// Partitions that nobody has claimed (`-stray`): left alone.
+    /// The names of partitions that are not this broker's (`-stray`), those included that became
+    /// so by this start: they stay until somebody removes them.
     pub stray: Vec<String>,
     /// Checkpoints that could not be read: the safe values were taken.
     pub bad_checkpoints: Vec<FileError>,
@@ -85,8 +89,8 @@ impl LogManager {
 }
 
 impl ManagerOptions {
-    /// Takes the lock of every log directory, loads all logs, several at a time, and recovers
-    /// those of directories that were not stopped properly.
+    /// Takes the lock of every log directory, compares whose they are, loads all logs, several at
+    /// a time, and recovers those of directories that were not stopped properly.
     ///
     /// A directory that fails is offline from then on, with the reason in the report; the others
     /// start.
@@ -95,29 +99,28 @@ impl ManagerOptions {
     ///
     /// # Errors
     ///
-    /// `Locked` where somebody else uses a directory; `SameDir`, `SamePartition`; `AllOffline`.
+    /// `Locked` where somebody else uses a directory; `SameDir`, `SamePartition`; `AllOffline`;
+    /// `OtherBroker`, `DirsDiffer`, `Unformatted`, with which nothing has been changed.
     pub fn start(self) -> Result<(LogManager, StartReport), ManagerError> {
         let pool = self.pool.clone().unwrap_or_else(FilePool::for_this_process);
         let io = pool.io().clone();
-        let mut report = StartReport::default();
         let mut dirs: Vec<Arc<DataDir>> = Vec::new();
         for path in self.config.log_dirs() {
             let dir = open_dir(&path, &io)?;
             if dirs.iter().any(|other| other.path() == dir.path()) {
                 return Err(ManagerError::SameDir { path });
             }
-            report.dirs.push(DirReport {
-                path: dir.path().to_path_buf(),
-                was_clean: dir.was_clean,
-                ..DirReport::default()
-            });
             dirs.push(Arc::new(dir));
         }
+        identity::check(&dirs, &io, self.identity.as_ref())?;
+        dirs.iter().filter(|dir| dir.is_live()).for_each(|dir| take_marker(dir, &io));
+        let mut report = StartReport { dirs: dirs.iter().map(|dir| dir_report(dir)).collect() };
         let producers = producer_config(&self.config);
         let now = self.clock.now();
         let manager = LogManager {
             shared: Arc::new(Shared {
                 gate: self.gate,
+                is_stray: self.is_stray,
                 schedule: Mutex::new(Schedule::new(&self.config, now)),
                 config: self.config,
                 clock: self.clock,
@@ -155,34 +158,42 @@ fn producer_config(config: &BrokerConfig) -> ProducerStateConfig {
         .transaction_verification(config.transaction_verification())
 }
 
-/// Makes a directory if it is not there, locks it, and takes its marker of a clean stop away: a
-/// crash from here on is an unclean stop.
+/// Makes a directory if it is not there, and locks it.
 fn open_dir(path: &Path, io: &Io) -> Result<DataDir, ManagerError> {
     let path = match ready(path, io) {
         Ok(path) => path,
         Err(source) => {
-            let dir = DataDir::new(path.to_path_buf(), None, false);
+            let dir = DataDir::new(path.to_path_buf(), None);
             let path = path.to_path_buf();
             dir.fail(LogError::Directory { path, source });
             return Ok(dir);
         }
     };
-    let lock = match DirLock::acquire_with(&path, io) {
-        Ok(lock) => lock,
-        Err(source @ LockError::Held { .. }) => return Err(ManagerError::Locked { source }),
+    match DirLock::acquire_with(&path, io) {
+        Ok(lock) => Ok(DataDir::new(path, Some(lock))),
+        Err(source @ LockError::Held { .. }) => Err(ManagerError::Locked { source }),
         Err(source) => {
-            let dir = DataDir::new(path, None, false);
+            let dir = DataDir::new(path, None);
             dir.fail(LogError::Lock { source });
-            return Ok(dir);
-        }
-    };
-    match CleanShutdown::remove(io, &path) {
-        Ok(was_clean) => Ok(DataDir::new(path, Some(lock), was_clean)),
-        Err(source) => {
-            let dir = DataDir::new(path, Some(lock), false);
-            dir.fail(LogError::File { source });
             Ok(dir)
         }
+    }
+}
+
+/// Takes the marker of a clean stop away: a crash from here on is an unclean stop.
+fn take_marker(dir: &DataDir, io: &Io) {
+    match CleanShutdown::remove(io, dir.path()) {
+        Ok(was_clean) => dir.set_was_clean(was_clean),
+        Err(source) => dir.fail(LogError::File { source }),
+    }
+}
+
+fn dir_report(dir: &DataDir) -> DirReport {
+    DirReport {
+        path: dir.path().to_path_buf(),
+        id: dir.id(),
+        was_clean: dir.was_clean(),
+        ..DirReport::default()
     }
 }
 

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use alluvium_log_manager::{
-    BrokerConfig, LogConfig, LogManager, ManagerError, ManualClock, StartReport, TaskQueue,
+    BrokerConfig, LogConfig, LogManager, ManagerError, ManagerOptions, ManualClock, StartReport,
+    TaskQueue,
 };
 use alluvium_recovery::TopicPartition;
 use alluvium_segment::{FilePool, Io};
@@ -56,12 +57,16 @@ impl Cluster {
     }
 
     pub(crate) fn try_start(&self) -> Result<(LogManager, StartReport), ManagerError> {
+        self.options().start()
+    }
+
+    /// How the broker is started; to be completed.
+    pub(crate) fn options(&self) -> ManagerOptions {
         let io = Io::with_hook(Arc::<Faults>::clone(&self.faults));
         LogManager::options(self.config())
             .clock(Arc::<ManualClock>::clone(&self.clock))
             .background(Arc::<TaskQueue>::clone(&self.tasks))
             .pool(FilePool::with_io(64, io))
-            .start()
     }
 
     pub(crate) fn start(&self) -> (LogManager, StartReport) {

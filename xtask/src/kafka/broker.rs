@@ -16,6 +16,14 @@ use crate::workspace;
 /// How long a broker may take to start or to stop.
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// It lives for seconds: no time for the better compiler, nor for threads of a collector.
+const JVM_OPTIONS: [&str; 4] = [
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
+];
+
 /// Any id does: it only has to be the same at every start.
 const CLUSTER_ID: &str = "QWxsdXZpdW1PcmFjbGUwMA";
 
@@ -47,8 +55,7 @@ impl Broker {
         }
         let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
         let errors = file.try_clone().context("cannot share the broker's log")?;
-        let mut java =
-            kafka.java_with("-Dorg.slf4j.simpleLogger.defaultLogLevel=info", "kafka.Kafka");
+        let mut java = kafka.java_with(&JVM_OPTIONS, "kafka.Kafka");
         java.arg(&properties).stdout(Stdio::from(file)).stderr(Stdio::from(errors));
         let child = java.spawn().context("cannot start a broker")?;
         let mut broker = Self { child, port, log: log.to_owned() };
@@ -59,6 +66,11 @@ impl Broker {
     /// What clients connect to.
     pub(crate) fn bootstrap(&self) -> String {
         format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Where it listens.
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
     }
 
     /// A controlled shutdown.

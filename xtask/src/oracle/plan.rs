@@ -219,7 +219,7 @@ impl PlannedRecord {
 }
 
 /// The sequence `steps` after `base`; -1 stays, and the largest is followed by 0.
-fn after(base: i32, steps: i64) -> i32 {
+pub(super) fn after(base: i32, steps: i64) -> i32 {
     if base == -1 {
         return -1;
     }

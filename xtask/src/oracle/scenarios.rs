@@ -28,7 +28,7 @@ pub(super) fn all() -> Vec<(String, Vec<Planned>)> {
 }
 
 /// So many batches, offsets without a gap, each changed by `adjust`.
-fn chain(count: usize, mut adjust: impl FnMut(&mut Planned)) -> Vec<Planned> {
+pub(super) fn chain(count: usize, mut adjust: impl FnMut(&mut Planned)) -> Vec<Planned> {
     let mut batches: Vec<Planned> = Vec::new();
     for index in 0..count {
         let base = batches.last().map_or(0, Planned::next_offset);
@@ -40,7 +40,7 @@ fn chain(count: usize, mut adjust: impl FnMut(&mut Planned)) -> Vec<Planned> {
 }
 
 /// Every shape of key, value and headers.
-fn records(base: i64, count: usize) -> Vec<PlannedRecord> {
+pub(super) fn records(base: i64, count: usize) -> Vec<PlannedRecord> {
     let record = |offset: i64| PlannedRecord {
         timestamp: DAY_ONE + offset * 40 - if offset % 9 == 8 { 3_000 } else { 0 },
         key: match offset % 5 {

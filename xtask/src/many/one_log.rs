@@ -1,0 +1,89 @@
+//! A few logs of very many segments.
+
+use std::fs;
+use std::path::Path;
+
+use alluvium_log_manager::{Isolation, LeaderRequest, Log, LogConfig};
+use alluvium_record_format::{LeaderEpoch, Offset};
+use alluvium_segment::{DirLock, FilePool};
+use anyhow::{Context, Result, ensure};
+
+use super::process::Process;
+use super::{disk, timed};
+
+/// The logs that share the segments.
+const LOGS: u32 = 4;
+
+/// Opens `segments` segments in a few logs, reads all of them in order and here and there,
+/// appends, rolls and drops them.
+pub(super) fn run(dir: &Path, segments: u32, process: &Process) -> Result<()> {
+    let each = segments / LOGS;
+    println!("{LOGS} logs with {each} segments");
+    for number in 0..LOGS {
+        make(&dir.join(disk::partition(number).to_string()), each)?;
+    }
+    let lock = DirLock::acquire(dir)?;
+    let pool = FilePool::for_this_process();
+    let config = LogConfig::builder().retention_ms(None).retention_bytes(Some(1)).build()?;
+    let (took, logs) = timed(|| {
+        (0..LOGS)
+            .map(|number| {
+                Log::options()
+                    .config(config.clone())
+                    .clean(true)
+                    .recovery_point(Offset::new(i64::from(each)))
+                    .lock(lock.clone())
+                    .pool(pool.clone())
+                    .open(dir.join(disk::partition(number).to_string()))
+                    .context("a log does not open")
+            })
+            .collect::<Result<Vec<Log>>>()
+    })?;
+    process.sample();
+    println!("open: {} ms", took.as_millis());
+    let (took, ()) = timed(|| logs.iter().try_for_each(|log| read_all(log, each, process)))?;
+    println!("read every segment in order, then here and there: {} ms", took.as_millis());
+    let (took, ()) = timed(|| logs.iter().try_for_each(|log| drop_all(log, process)))?;
+    println!("append, roll and drop all old segments: {} ms", took.as_millis());
+    Ok(())
+}
+
+/// Segments of one batch each.
+fn make(dir: &Path, segments: u32) -> Result<()> {
+    fs::create_dir(dir)?;
+    for number in 0..segments {
+        let base = i64::from(number);
+        fs::write(dir.join(format!("{base:020}.log")), disk::batch(base))?;
+        fs::write(dir.join(format!("{base:020}.index")), [])?;
+        let mut entry = (1_760_000_000_000 + base).to_be_bytes().to_vec();
+        entry.extend([0; 4]);
+        fs::write(dir.join(format!("{base:020}.timeindex")), entry)?;
+    }
+    Ok(())
+}
+
+fn read_all(log: &Log, segments: u32, process: &Process) -> Result<()> {
+    ensure!(log.log_end_offset() == Offset::new(i64::from(segments)), "{}", log.log_end_offset());
+    let here_and_there = (0..segments).map(|number| number.wrapping_mul(7919) % segments);
+    for number in (0..segments).chain(here_and_there) {
+        let offset = Offset::new(i64::from(number));
+        let fetched = log.read(offset, 1 << 16, Isolation::LogEnd, true)?;
+        let found = fetched.slice.as_ref().map(alluvium_segment::SegmentSlice::base_offset);
+        ensure!(found == Some(offset), "at {offset}: {found:?}");
+        if number % 256 == 0 {
+            process.sample();
+        }
+    }
+    Ok(())
+}
+
+fn drop_all(log: &Log, process: &Process) -> Result<()> {
+    let before = log.segment_count();
+    log.append_as_leader(&mut disk::batch(0), LeaderRequest::new(LeaderEpoch::new(0)))?;
+    log.roll()?;
+    log.update_high_watermark(log.log_end_offset())?;
+    let dropped = log.delete_old_segments()?;
+    process.sample();
+    ensure!(dropped >= before - 1, "{dropped} of {before} went");
+    Ok(())
+}
