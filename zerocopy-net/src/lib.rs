@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod buffers;
+#[cfg(feature = "tokio")]
+mod cold;
 mod error;
 mod file_slice;
 mod metrics;

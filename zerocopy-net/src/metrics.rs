@@ -52,3 +52,8 @@ pub(crate) fn fell_back(reason: CopyReason) {
 pub(crate) fn truncated() {
     counter!(TRUNCATED).increment(1);
 }
+
+#[cfg(feature = "tokio")]
+pub(crate) fn read_cold() {
+    counter!(COLD_READS).increment(1);
+}

@@ -5,6 +5,8 @@ use std::io::{self, IoSlice};
 use std::os::unix::fs::FileExt;
 
 use crate::buffers::Staged;
+#[cfg(feature = "tokio")]
+use crate::cold::Window;
 use crate::error::SendError;
 use crate::file_slice::FileSlice;
 
@@ -136,16 +138,8 @@ impl Response {
     ///
     /// The slice must be among the next few pieces: what stands before it goes out with it.
     pub(crate) fn stage(&mut self) -> Result<(), SendError> {
-        let ahead = self.parts.iter().take(MAX_PIECES - 1);
-        let mut index = 0;
-        for part in ahead {
-            match part {
-                Part::Bytes(..) => index += 1,
-                Part::Staged(_) => return Ok(()),
-                Part::File(_) => break,
-            }
-        }
-        let Some(Part::File(slice)) = self.parts.get_mut(index) else { return Ok(()) };
+        let Some(index) = self.next_file_index() else { return Ok(()) };
+        let Part::File(slice) = &mut self.parts[index] else { return Ok(()) };
         let position = slice.position();
         let read = Staged::fill(|buffer| {
             let len =
@@ -164,6 +158,32 @@ impl Response {
         Ok(())
     }
 
+    /// The place of the next slice, if it is near enough to be sent soon.
+    fn next_file_index(&self) -> Option<usize> {
+        let mut ahead = self.parts.iter().take(MAX_PIECES).enumerate();
+        let (index, part) = ahead.find(|(_, part)| !matches!(part, Part::Bytes(..)))?;
+        matches!(part, Part::File(_)).then_some(index)
+    }
+
+    /// The start of the next slice, unless its pages were in memory when they were looked at.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn unseen_window(&self) -> Option<Window> {
+        let Part::File(slice) = &self.parts[self.next_file_index()?] else { return None };
+        (slice.position() >= self.resident_until).then(|| Window::at_start_of(slice))
+    }
+
+    /// Notes that the pages of the next slice are in memory up to this byte of its file.
+    #[cfg(feature = "tokio")]
+    pub(crate) const fn note_resident(&mut self, until: u64) {
+        self.resident_until = until;
+    }
+
+    /// Bytes of the slice that comes next of which pages were found in memory.
+    pub(crate) fn front_resident_bytes(&self) -> u64 {
+        let start = self.front_file().map_or(0, FileSlice::position);
+        self.resident_until.saturating_sub(start)
+    }
+
     /// Notes that a socket took `count` bytes from the front. Returns how many of them were
     /// copied out of files.
     pub(crate) fn advance(&mut self, count: u64) -> u64 {
@@ -176,8 +196,7 @@ impl Response {
             if matches!(front, Part::Staged(_)) {
                 copied += taken;
             }
-            if front.is_empty() {
-                self.parts.pop_front();
+            if front.is_empty() && !matches!(self.parts.pop_front(), Some(Part::Bytes(..))) {
                 self.resident_until = 0;
             }
             rest -= taken;

@@ -91,9 +91,9 @@ impl SocketSender {
     /// its send timeout has run out, or it is non-blocking and full. After a timeout the response
     /// may be sent on; after anything else the connection must be closed.
     pub fn send(&mut self, socket: impl AsFd, response: &mut Response) -> Result<(), SendError> {
-        match self.turn(socket.as_fd(), response, u64::MAX)? {
-            Progress::Done => Ok(()),
-            Progress::Turn | Progress::Blocked => {
+        match self.turn(socket.as_fd(), response, Limits::NONE)? {
+            Turn::Done => Ok(()),
+            Turn::Used | Turn::Blocked | Turn::Cold => {
                 Err(SendError::socket(response.sent(), io::ErrorKind::TimedOut.into()))
             }
         }
@@ -110,31 +110,37 @@ impl SocketSender {
         socket: impl AsFd,
         response: &mut Response,
     ) -> Result<Progress, SendError> {
-        self.turn(socket.as_fd(), response, self.turn_bytes)
+        let limits = Limits { budget: self.turn_bytes, never_wait: false };
+        Ok(match self.turn(socket.as_fd(), response, limits)? {
+            Turn::Done => Progress::Done,
+            Turn::Used | Turn::Cold => Progress::Turn,
+            Turn::Blocked => Progress::Blocked,
+        })
     }
 
-    /// Sends up to `budget` bytes.
+    /// Sends as much as the socket takes within the limits.
     fn turn(
         &mut self,
         socket: BorrowedFd<'_>,
         response: &mut Response,
-        budget: u64,
-    ) -> Result<Progress, SendError> {
+        limits: Limits,
+    ) -> Result<Turn, SendError> {
         response.check()?;
         let before = response.sent();
         loop {
             if response.is_done() {
                 self.cork.pull(socket);
-                return Ok(Progress::Done);
+                return Ok(Turn::Done);
             }
-            let used = response.sent() - before;
-            let Some(left) = budget.checked_sub(used).filter(|left| *left > 0) else {
-                return Ok(Progress::Turn);
-            };
-            let step = self.step(socket, response, left);
+            let budget = limits.budget.saturating_sub(response.sent() - before);
+            if budget == 0 {
+                return Ok(Turn::Used);
+            }
+            let step = self.step(socket, response, Limits { budget, ..limits });
             match step.inspect_err(|error| note_failure(response, error))? {
-                0 => return Ok(Progress::Blocked),
-                _taken => {}
+                Step::Moved => {}
+                Step::Full => return Ok(Turn::Blocked),
+                Step::Cold => return Ok(Turn::Cold),
             }
         }
     }
@@ -156,6 +162,43 @@ impl SocketSender {
             self.counters.inline.increment(taken - copied);
         }
     }
+}
+
+/// What a turn may do.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Bytes that it may send.
+    budget: u64,
+    /// Leave it to another thread to read pages that are not in memory.
+    never_wait: bool,
+}
+
+impl Limits {
+    const NONE: Self = Self { budget: u64::MAX, never_wait: false };
+}
+
+/// Why a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// Nothing is left to send.
+    Done,
+    /// Its bytes are used up.
+    Used,
+    /// The socket is full.
+    Blocked,
+    /// What comes next must be read from disk.
+    Cold,
+}
+
+/// What became of one system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// It moved bytes.
+    Moved,
+    /// The socket is full.
+    Full,
+    /// It was not made: what comes next must be read from disk.
+    Cold,
 }
 
 /// Keeps a failed response from being sent on.

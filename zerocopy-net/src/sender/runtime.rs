@@ -9,8 +9,10 @@ use tokio::io::{AsyncWrite, Interest};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task;
 
-use super::{Progress, SocketSender, note_failure};
+use super::step::is_cold;
+use super::{Limits, SocketSender, Turn, note_failure};
 use crate::error::SendError;
+use crate::metrics;
 use crate::path::CopyReason;
 use crate::response::{MAX_PIECES, Response};
 
@@ -62,13 +64,15 @@ impl SocketSender {
         loop {
             let ready = socket.writable().await;
             ready.map_err(|error| SendError::socket(response.sent(), error))?;
-            let tried = socket.try_write_io(|| match self.send_turn(socket, response) {
-                Ok(Progress::Blocked) => Err(io::ErrorKind::WouldBlock.into()),
+            let limits = Limits { budget: self.turn_bytes, never_wait: true };
+            let tried = socket.try_write_io(|| match self.turn(socket.as_fd(), response, limits) {
+                Ok(Turn::Blocked) => Err(io::ErrorKind::WouldBlock.into()),
                 turn => Ok(turn),
             });
             match tried {
-                Ok(Ok(Progress::Done)) => return Ok(()),
-                Ok(Ok(_more)) => task::yield_now().await,
+                Ok(Ok(Turn::Done)) => return Ok(()),
+                Ok(Ok(Turn::Cold)) => warm(response).await,
+                Ok(Ok(Turn::Used | Turn::Blocked)) => task::yield_now().await,
                 Ok(Err(error)) => return Err(error),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(SendError::socket(response.sent(), error)),
@@ -109,6 +113,9 @@ impl SocketSender {
         stream: &mut W,
         response: &mut Response,
     ) -> Result<(), SendError> {
+        if is_cold(response) {
+            warm(response).await;
+        }
         response.stage()?;
         let written = poll_fn(|context| {
             let mut pieces = [IoSlice::new(&[]); MAX_PIECES];
@@ -120,4 +127,16 @@ impl SocketSender {
             Err(error) => Err(SendError::socket(response.sent(), error)),
         }
     }
+}
+
+/// Has another thread read the next slice's pages into memory, a window of them.
+///
+/// That thread touches nothing but the file: nothing is lost when this future is dropped.
+async fn warm(response: &mut Response) {
+    let Some(window) = response.unseen_window() else { return };
+    metrics::read_cold();
+    let end = window.end();
+    // A runtime that shuts down refuses; the send then waits for the disk itself.
+    let _warmed = task::spawn_blocking(move || window.warm()).await;
+    response.note_resident(end);
 }

@@ -7,7 +7,7 @@ use rustix::fs::sendfile;
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
-use super::SocketSender;
+use super::{Limits, SocketSender, Step};
 use crate::error::SendError;
 use crate::path::{SendPath, refusal};
 use crate::response::{MAX_PIECES, Response, len_u64};
@@ -16,24 +16,30 @@ use crate::response::{MAX_PIECES, Response, len_u64};
 const MAX_SENDFILE: u64 = 0x7fff_f000;
 
 impl SocketSender {
-    /// Makes calls until one moves bytes. Returns how many; 0 if the socket is full.
+    /// Makes calls until one moves bytes or finds that it cannot.
     pub(super) fn step(
         &mut self,
         socket: BorrowedFd<'_>,
         response: &mut Response,
-        budget: u64,
-    ) -> Result<u64, SendError> {
+        mut limits: Limits,
+    ) -> Result<Step, SendError> {
         loop {
+            if limits.never_wait && is_cold(response) {
+                return Ok(Step::Cold);
+            }
             if self.path != SendPath::ZeroCopy {
                 response.stage()?;
             }
-            let moved = if response.front_file().is_some() {
-                self.send_file(socket, response, budget)?
+            let step = if response.front_file().is_some() {
+                if limits.never_wait {
+                    limits.budget = limits.budget.min(response.front_resident_bytes());
+                }
+                self.send_file(socket, response, limits.budget)?
             } else {
                 self.send_bytes(socket, response)?
             };
-            if let Some(count) = moved {
-                return Ok(count);
+            if let Some(step) = step {
+                return Ok(step);
             }
         }
     }
@@ -44,7 +50,7 @@ impl SocketSender {
         socket: BorrowedFd<'_>,
         response: &mut Response,
         budget: u64,
-    ) -> Result<Option<u64>, SendError> {
+    ) -> Result<Option<Step>, SendError> {
         if response.piece_count() > 1 {
             self.cork.push(socket);
         }
@@ -62,10 +68,10 @@ impl SocketSender {
                 let moved = len_u64(moved);
                 response.advance(moved);
                 self.counters.zero_copy.increment(moved);
-                Ok(Some(moved))
+                Ok(Some(Step::Moved))
             }
             Err(Errno::INTR) => Ok(None),
-            Err(Errno::AGAIN) => Ok(Some(0)),
+            Err(Errno::AGAIN) => Ok(Some(Step::Full)),
             Err(Errno::IO) => Err(SendError::file(slice.position(), Errno::IO.into())),
             Err(errno) => {
                 let Some(reason) = refusal(errno) else {
@@ -82,7 +88,7 @@ impl SocketSender {
         &self,
         socket: BorrowedFd<'_>,
         response: &mut Response,
-    ) -> Result<Option<u64>, SendError> {
+    ) -> Result<Option<Step>, SendError> {
         let mut pieces = [IoSlice::new(&[]); MAX_PIECES];
         let (count, len) = response.front_bytes(&mut pieces);
         let mut flags = SendFlags::NOSIGNAL;
@@ -97,11 +103,28 @@ impl SocketSender {
                 let taken = len_u64(taken);
                 let copied = response.advance(taken);
                 self.count_bytes(taken, copied);
-                Ok(Some(taken))
+                Ok(Some(Step::Moved))
             }
             Err(Errno::INTR) => Ok(None),
-            Err(Errno::AGAIN) => Ok(Some(0)),
+            Err(Errno::AGAIN) => Ok(Some(Step::Full)),
             Err(errno) => Err(SendError::socket(response.sent(), errno.into())),
         }
     }
+}
+
+/// Whether the next slice must be read from disk. Looks at its pages once for each window.
+#[cfg(feature = "tokio")]
+pub(super) fn is_cold(response: &mut Response) -> bool {
+    let Some(window) = response.unseen_window() else { return false };
+    let resident = window.is_resident();
+    if resident {
+        response.note_resident(window.end());
+    }
+    !resident
+}
+
+/// Blocking code may wait.
+#[cfg(not(feature = "tokio"))]
+pub(super) const fn is_cold(_response: &mut Response) -> bool {
+    false
 }

@@ -1,6 +1,11 @@
 //! From tokio.
 
-use alluvium_zerocopy_net::{Response, SocketSender};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Mutex;
+
+use alluvium_zerocopy_net::{Response, SocketSender, TokioSocket};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpStream, UnixStream};
 
@@ -50,4 +55,43 @@ async fn a_stream_that_is_wrapped_gets_the_same_bytes() {
     let (read, ()) = tokio::join!(client.read_to_end(&mut received), send);
     read.unwrap();
     assert!(received == [b"h", &bytes[..]].concat());
+}
+
+/// A place to send to that is never full, and notes whose turn it is.
+struct Bottomless<'a> {
+    null: File,
+    name: char,
+    turns: &'a Mutex<String>,
+}
+
+impl AsFd for Bottomless<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.null.as_fd()
+    }
+}
+
+impl TokioSocket for Bottomless<'_> {
+    async fn writable(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn try_write_io<T>(&self, call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        self.turns.lock().unwrap().push(self.name);
+        call()
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_is_never_full_leaves_turns_to_others() {
+    let file = file_of(&pattern(1_000_000));
+    let turns = Mutex::new(String::new());
+    let send = async |name, turn_bytes| {
+        let null = OpenOptions::new().write(true).open("/dev/null").unwrap();
+        let socket = Bottomless { null, name, turns: &turns };
+        let mut response = Response::new().slice(slice(&file, 0, 1_000_000));
+        let mut sender = SocketSender::new().turn_bytes(turn_bytes);
+        sender.send_async(&socket, &mut response).await.unwrap();
+    };
+    tokio::join!(biased; send('a', 250_000), send('b', 500_000));
+    assert_eq!(*turns.lock().unwrap(), "ababaa");
 }

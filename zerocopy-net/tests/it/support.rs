@@ -7,7 +7,11 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+#[cfg(feature = "tokio")]
+use alluvium_segment::page_cache::drop_pages;
 use alluvium_zerocopy_net::FileSlice;
+#[cfg(feature = "tokio")]
+use rustix::fs::{Advice, fadvise};
 use rustix::net::sockopt::set_socket_send_buffer_size;
 
 /// Bytes no two places of which look alike for long.
@@ -24,6 +28,18 @@ pub(crate) fn pattern(len: usize) -> Vec<u8> {
 pub(crate) fn file_of(bytes: &[u8]) -> Arc<File> {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
+    Arc::new(file)
+}
+
+/// A file on disk with these bytes, none of them in memory; the kernel reads little ahead in it.
+#[cfg(feature = "tokio")]
+pub(crate) fn cold_file_of(bytes: &[u8]) -> Arc<File> {
+    // Below the build directory: a file system in memory lets no page go.
+    let mut file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    file.write_all(bytes).unwrap();
+    file.sync_all().unwrap();
+    fadvise(&file, 0, None, Advice::Random).unwrap();
+    drop_pages(&file, &(0..1 << 40)).unwrap();
     Arc::new(file)
 }
 
