@@ -8,6 +8,7 @@ mod error;
 mod file_slice;
 mod metrics;
 mod path;
+mod read_ahead;
 mod response;
 mod sender;
 mod warning;
@@ -18,6 +19,7 @@ pub use metrics::{
     BYTES_COPIED, BYTES_INLINE, BYTES_ZERO_COPY, COLD_READS, FALLBACKS, TRUNCATED, describe_metrics,
 };
 pub use path::{CopyReason, SendPath};
+pub use read_ahead::ReadAhead;
 pub use response::Response;
 #[cfg(feature = "tokio")]
 pub use sender::TokioSocket;

@@ -6,8 +6,12 @@ mod cancel;
 #[cfg(feature = "tokio")]
 mod cold;
 mod fallback;
+mod fetches;
+mod read_ahead;
 mod recorder;
 #[cfg(feature = "tokio")]
 mod runtime;
 mod short_files;
 mod support;
+#[cfg(feature = "tls")]
+mod tls;

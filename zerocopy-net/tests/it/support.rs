@@ -7,10 +7,8 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-#[cfg(feature = "tokio")]
 use alluvium_segment::page_cache::drop_pages;
 use alluvium_zerocopy_net::FileSlice;
-#[cfg(feature = "tokio")]
 use rustix::fs::{Advice, fadvise};
 use rustix::net::sockopt::set_socket_send_buffer_size;
 
@@ -32,7 +30,6 @@ pub(crate) fn file_of(bytes: &[u8]) -> Arc<File> {
 }
 
 /// A file on disk with these bytes, none of them in memory; the kernel reads little ahead in it.
-#[cfg(feature = "tokio")]
 pub(crate) fn cold_file_of(bytes: &[u8]) -> Arc<File> {
     // Below the build directory: a file system in memory lets no page go.
     let mut file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
