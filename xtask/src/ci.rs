@@ -6,7 +6,7 @@ use crate::fmt::Tool;
 use crate::stage::Stages;
 use crate::{
     conformance, docs, features, flags, house, layers, lint, oracle, replay, replay_compaction,
-    spec, workspace,
+    spec, strace, workspace,
 };
 
 /// Runs the stages that the flags ask for, all of them, and prints a table.
@@ -22,8 +22,10 @@ pub(crate) fn run(flags: &flags::Ci) -> Result<()> {
     }
     if flags.full {
         stages.run("oracle", "cargo xtask oracle", oracle::run_whole);
+        stages.run("strace", "cargo xtask strace", || strace::run(None));
     } else {
         stages.skip("oracle", "needs a real Kafka: cargo xtask ci --full");
+        stages.skip("strace", "takes a while: cargo xtask ci --full");
     }
     stages.finish()
 }

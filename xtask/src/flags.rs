@@ -68,6 +68,11 @@ xflags::xflags! {
             /// Rounds a bench, at least 501.
             optional --slices count: usize
         }
+        /// Shows by `strace` that a GiB is served by `sendfile`, and copied over TLS.
+        cmd strace {
+            /// Fetches so many MiB instead.
+            optional --mib count: u64
+        }
         /// Puts a log of ours through what Kafka's own log went through: same results, same files.
         cmd replay {
             /// Folders with a `trace.jsonl` and its `final/`; none: the repository's own.

@@ -27,6 +27,7 @@ mod replay;
 mod replay_compaction;
 mod spec;
 mod stage;
+mod strace;
 mod tally;
 mod workspace;
 
@@ -58,6 +59,7 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::Bench(bench) => bench::run(&bench),
         Cmd::Fuzz(fuzz) => fuzz::run(&fuzz),
         Cmd::Kill(kill) => kill::run(&kill),
+        Cmd::Strace(strace) => strace::run(strace.mib),
         Cmd::Replay(replay) => replay::run(&replay.dirs),
         Cmd::ReplayCompaction(replay) => replay_compaction::run(&replay.dirs),
         Cmd::ManyPartitions(many) => many::run(&many),

@@ -12,6 +12,8 @@ mod recorder;
 #[cfg(feature = "tokio")]
 mod runtime;
 mod short_files;
+#[cfg(feature = "tls")]
+mod strace;
 mod support;
 #[cfg(feature = "tls")]
 mod tls;

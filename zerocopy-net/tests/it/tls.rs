@@ -10,18 +10,27 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, Server
 
 use crate::support::{file_of, pattern, slice, tcp_pair};
 
-/// Both sides' configuration, with a certificate made for this test.
-pub(crate) fn configs() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+/// A certificate for `localhost` made for this test, and its key.
+pub(crate) fn made_certificate() -> (Vec<u8>, Vec<u8>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+    (made.cert.der().to_vec(), made.signing_key.serialize_der())
+}
+
+pub(crate) fn server_config(certificate: Vec<u8>, key: Vec<u8>) -> Arc<ServerConfig> {
+    let config = ServerConfig::builder().with_no_client_auth();
+    let key = PrivatePkcs8KeyDer::from(key);
+    Arc::new(config.with_single_cert(vec![certificate.into()], key.into()).unwrap())
+}
+
+pub(crate) fn client_config(certificate: &[u8]) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
-    let server = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key.into())
-        .unwrap();
-    let client = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    (Arc::new(server), Arc::new(client))
+    roots.add(certificate.into()).unwrap();
+    Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
+}
+
+fn configs() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+    let (certificate, key) = made_certificate();
+    (server_config(certificate.clone(), key), client_config(&certificate))
 }
 
 #[test]
