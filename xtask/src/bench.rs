@@ -7,6 +7,7 @@ mod log_dir;
 mod lookup;
 mod pair;
 mod random;
+mod serve;
 mod verify;
 mod walk;
 
@@ -47,7 +48,7 @@ pub(crate) fn run(flags: &flags::Bench) -> Result<()> {
 type Run = fn(&Bench, &'static str) -> Result<Outcome>;
 
 /// Every bench, in the order of the layers.
-const BENCHES: [(&str, Run); 8] = [
+const BENCHES: [(&str, Run); 16] = [
     ("walk-16KiB-batches", walk::run),
     ("iterate-100B-records", iterate::run),
     ("index-lookup-1.3M", lookup::run),
@@ -56,6 +57,14 @@ const BENCHES: [(&str, Run); 8] = [
     ("verify-1GiB-2-threads", verify::two_threads),
     ("verify-1GiB-1-thread-crate", verify::one_thread_crate),
     ("verify-1GiB-2-threads-crate", verify::two_threads_crate),
+    ("serve-1MiB", serve::blocking),
+    ("serve-1MiB-cpu", serve::blocking_processor),
+    ("serve-1MiB-tokio", serve::tokio),
+    ("serve-1MiB-tokio-cpu", serve::tokio_processor),
+    ("serve-header-pushed", serve::pushed),
+    ("serve-corked", serve::corked),
+    ("serve-read-write", serve::copied),
+    ("serve-read-write-cpu", serve::copied),
 ];
 
 fn again_in_release(flags: &flags::Bench) -> Result<()> {
