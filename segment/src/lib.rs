@@ -16,6 +16,7 @@ mod recover;
 pub mod replace;
 mod segment;
 mod slice;
+pub mod socket_options;
 #[expect(unsafe_code, reason = "system calls that rustix lacks, all in one place")]
 mod sys;
 mod walk;

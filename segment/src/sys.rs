@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -71,4 +71,23 @@ pub(crate) fn mincore(file: &File, position: u64, resident: &mut [u8]) -> io::Re
     // SAFETY: the mapping made above, of which no pointer is left.
     unsafe { munmap(map, len) }?;
     asked
+}
+
+/// Sets an option of a socket whose value is bytes.
+///
+/// # Errors
+///
+/// As `setsockopt`.
+pub(crate) fn set_socket_option(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &[u8],
+) -> io::Result<()> {
+    let len = libc::socklen_t::try_from(value.len()).map_err(io::Error::other)?;
+    // SAFETY: the descriptor is open while `socket` lives, and `value` has `len` bytes, which the
+    // kernel reads before the call returns.
+    let status =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, value.as_ptr().cast(), len) };
+    if status < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -6,6 +6,8 @@ mod buffers;
 mod cold;
 mod error;
 mod file_slice;
+#[cfg(feature = "tls")]
+pub mod kernel_tls;
 mod metrics;
 mod path;
 mod read_ahead;

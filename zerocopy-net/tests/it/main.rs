@@ -7,6 +7,8 @@ mod cancel;
 mod cold;
 mod fallback;
 mod fetches;
+#[cfg(feature = "tls")]
+mod kernel_tls;
 mod read_ahead;
 mod recorder;
 #[cfg(feature = "tokio")]
