@@ -16,6 +16,7 @@ use crate::lookup::LookupArgs;
 use crate::producers::ProducersArgs;
 use crate::recover::RecoverArgs;
 use crate::reindex::ReindexArgs;
+use crate::residency::ResidencyArgs;
 use crate::retain::RetainArgs;
 use crate::salvage::SalvageArgs;
 use crate::shell::{self, CompletionsArgs, ManArgs};
@@ -55,6 +56,7 @@ enum Command {
     Producers(ProducersArgs),
     Recover(RecoverArgs),
     Reindex(ReindexArgs),
+    Residency(ResidencyArgs),
     Retain(RetainArgs),
     Salvage(SalvageArgs),
     Truncate(TruncateArgs),
@@ -106,6 +108,7 @@ fn dispatch(command: &Command, console: &mut Console) -> Result<(), CliError> {
         Command::Salvage(args) => crate::salvage::run(args, console),
         Command::Truncate(args) => crate::truncate::run(args, console),
         Command::Reindex(args) => crate::reindex::run(args, console),
+        Command::Residency(args) => crate::residency::run(args, console),
         Command::Retain(args) => crate::retain::run(args, console),
         Command::Recover(args) => crate::recover::run(args, console),
         Command::Stat(args) => crate::stat::run(args, console),

@@ -23,6 +23,7 @@ mod progress;
 mod readable;
 mod recover;
 mod reindex;
+mod residency;
 mod resync;
 mod retain;
 mod salvage;

@@ -5,7 +5,7 @@ use alluvium_cleaner::{CleanReport, CleanedSegment};
 use crate::cleaning_range::{Begin, CleaningRange, End};
 use crate::console::Console;
 use crate::partition::Partition;
-use crate::readable::Bytes;
+use crate::readable::{Bytes, Count};
 
 /// Says from where to where is cleaned.
 pub(super) fn range(
@@ -73,11 +73,11 @@ pub(super) fn report(report: &CleanReport, dry_run: bool, console: &mut Console)
     let freed = counts.bytes_read.saturating_sub(counts.bytes_written);
     let keeps = if dry_run { "would keep" } else { "kept" };
     console.print(format_args!(
-        "{keeps} {} of {}, {} freed; {} keys; dirty from {} on\n",
+        "{keeps} {} of {}, {} freed; {}; dirty from {} on\n",
         Bytes(counts.bytes_written),
         Bytes(counts.bytes_read),
         Bytes(freed),
-        report.key_count,
+        Count(report.key_count as u64, "key"),
         report.next_dirty_offset,
     ));
     if report.is_map_full {
