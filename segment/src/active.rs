@@ -59,6 +59,8 @@ pub struct ActiveSegment {
     indexes: Option<Indexes>,
     /// An index did not take an entry: both are built again when the segment is sealed.
     indexes_lag: bool,
+    /// Appends go around the page cache.
+    uncached: bool,
     /// Memory for the entries of one append.
     due: Vec<DueEntries>,
 }
@@ -191,6 +193,7 @@ impl ActiveSegment {
             last_offset: None,
             indexes: None,
             indexes_lag: false,
+            uncached: false,
             due: Vec::new(),
         })
     }

@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
+use crate::page_cache::{read_uncached, write_uncached};
+
 /// A system call that is about to be made.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -171,6 +173,33 @@ impl Io {
         buffer: &mut [u8],
         position: u64,
     ) -> io::Result<usize> {
+        self.read_by(File::read_at, file, path, buffer, position)
+    }
+
+    /// As [`read_full`](Self::read_full), around the page cache: see
+    /// [`read_uncached`](crate::page_cache::read_uncached).
+    ///
+    /// # Errors
+    ///
+    /// As [`read_full`](Self::read_full).
+    pub fn read_full_uncached(
+        &self,
+        file: &File,
+        path: &dyn Fn() -> PathBuf,
+        buffer: &mut [u8],
+        position: u64,
+    ) -> io::Result<usize> {
+        self.read_by(read_uncached, file, path, buffer, position)
+    }
+
+    fn read_by(
+        &self,
+        read: impl Fn(&File, &mut [u8], u64) -> io::Result<usize>,
+        file: &File,
+        path: &dyn Fn() -> PathBuf,
+        buffer: &mut [u8],
+        position: u64,
+    ) -> io::Result<usize> {
         let hook = self.named(path);
         let mut done = 0;
         while done < buffer.len() {
@@ -184,7 +213,7 @@ impl Io {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            match file.read_at(&mut buffer[done..done + limit], at) {
+            match read(file, &mut buffer[done..done + limit], at) {
                 Ok(0) => break,
                 Ok(count) => done += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -207,6 +236,33 @@ impl Io {
         bytes: &[u8],
         position: u64,
     ) -> io::Result<()> {
+        self.write_by(File::write_at, file, path, bytes, position)
+    }
+
+    /// As [`write_all`](Self::write_all), around the page cache: see
+    /// [`write_uncached`](crate::page_cache::write_uncached).
+    ///
+    /// # Errors
+    ///
+    /// As [`write_all`](Self::write_all).
+    pub fn write_all_uncached(
+        &self,
+        file: &File,
+        path: &dyn Fn() -> PathBuf,
+        bytes: &[u8],
+        position: u64,
+    ) -> io::Result<()> {
+        self.write_by(write_uncached, file, path, bytes, position)
+    }
+
+    fn write_by(
+        &self,
+        write: impl Fn(&File, &[u8], u64) -> io::Result<usize>,
+        file: &File,
+        path: &dyn Fn() -> PathBuf,
+        bytes: &[u8],
+        position: u64,
+    ) -> io::Result<()> {
         let hook = self.named(path);
         let mut rest = bytes;
         let mut at = position;
@@ -219,7 +275,7 @@ impl Io {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            match file.write_at(&rest[..limit], at) {
+            match write(file, &rest[..limit], at) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     rest = &rest[count..];

@@ -45,6 +45,8 @@ struct Source {
     io: Io,
     file: Arc<File>,
     path: PathBuf,
+    /// Pages that a read brings in go again.
+    uncached: bool,
 }
 
 impl BatchWalker {
@@ -65,7 +67,7 @@ impl BatchWalker {
     pub(crate) fn new(io: Io, file: Arc<File>, path: PathBuf, range: (u32, u32)) -> Self {
         let (start, end) = range;
         Self {
-            source: Source { io, file, path },
+            source: Source { io, file, path, uncached: false },
             walker: Walker::new(Position::new(start), Position::new(end)),
             end,
             buffer: Vec::new(),
@@ -81,6 +83,15 @@ impl BatchWalker {
     #[must_use]
     pub fn verifying(self) -> Self {
         Self { verify: true, ..self }
+    }
+
+    /// Reads around the page cache: pages that are in memory stay, others do not come in.
+    ///
+    /// See [`read_uncached`](crate::page_cache::read_uncached).
+    #[must_use]
+    pub fn uncached(mut self) -> Self {
+        self.source.uncached = true;
+        self
     }
 
     /// The next entry, or `None` at the end of the range or where it ends inside an entry.
@@ -165,7 +176,8 @@ impl BatchWalker {
             Err(damage) => return Err(self.fail(damage)),
         };
         if need > LARGE_BYTES && need > self.filled - self.next() {
-            let checked = self.source.check_large(at, need, magic)?;
+            let read = |buffer: &mut [u8], from| self.source.read(buffer, from);
+            let checked = check_large(&read, at, need, magic)?;
             checked.map_err(|damage| self.fail(damage))?;
         }
         if !self.fill(need)? {
@@ -210,32 +222,32 @@ impl BatchWalker {
 impl Source {
     fn read(&self, buffer: &mut [u8], from: u64) -> Result<usize, SegmentError> {
         let path = || self.path.clone();
-        self.io.read_full(&self.file, &path, buffer, from).map_err(|source| {
+        let read = if self.uncached {
+            self.io.read_full_uncached(&self.file, &path, buffer, from)
+        } else {
+            self.io.read_full(&self.file, &path, buffer, from)
+        };
+        read.map_err(|source| {
             let at = u32::try_from(from).unwrap_or(u32::MAX);
             SegmentError::io(IoOp::Read, &*self.path, at, source)
         })
     }
-
-    fn check_large(
-        &self,
-        at: Position,
-        need: usize,
-        magic: i8,
-    ) -> Result<Result<(), Corruption>, SegmentError> {
-        let path = || self.path.clone();
-        check_large(&self.io, &self.file, &path, (at, need, magic))
-    }
 }
+
+/// Fills a buffer from a byte of a file on; returns how many bytes were there.
+pub(crate) trait ReadAt: Fn(&mut [u8], u64) -> Result<usize, SegmentError> {}
+
+impl<F: Fn(&mut [u8], u64) -> Result<usize, SegmentError>> ReadAt for F {}
 
 /// Checks a large entry at `at`, of `need` bytes, without holding it in memory. Messages of
 /// magic 0 and 1 are only held against a limit.
 ///
 /// A file that ends early is no damage here: the caller finds out.
 pub(crate) fn check_large(
-    io: &Io,
-    file: &File,
-    path: &dyn Fn() -> PathBuf,
-    (at, need, magic): (Position, usize, i8),
+    read: &dyn ReadAt,
+    at: Position,
+    need: usize,
+    magic: i8,
 ) -> Result<Result<(), Corruption>, SegmentError> {
     if magic != 2 {
         let kind = CorruptKind::too_large(need, MAX_LEGACY_BYTES);
@@ -248,11 +260,7 @@ pub(crate) fn check_large(
     while done < need {
         let len = buffer.len().min(need - done);
         let from = u64::from(at.get()) + done as u64;
-        let read = io.read_full(file, path, &mut buffer[..len], from);
-        let count = read.map_err(|source| {
-            let at = u32::try_from(from).unwrap_or(u32::MAX);
-            SegmentError::io(IoOp::Read, path(), at, source)
-        })?;
+        let count = read(&mut buffer[..len], from)?;
         if count < len {
             return Ok(Ok(()));
         }

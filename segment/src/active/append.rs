@@ -59,6 +59,12 @@ impl ActiveSegment {
         Ok(Position::new(size))
     }
 
+    /// Says whether appends go around the page cache from now on: for who writes much that nobody
+    /// reads soon. Off at first.
+    pub const fn set_uncached(&mut self, yes: bool) {
+        self.uncached = yes;
+    }
+
     /// Looks at all batches, and collects the index entries that they bring about.
     fn plan(&mut self, bytes: &[u8], size: u32) -> Result<Plan, SegmentError> {
         if self.segment.log().is_in_doubt() {
@@ -136,7 +142,12 @@ impl ActiveSegment {
         let segment = &self.segment;
         let (_gate, file) = segment.log_for_write()?;
         let path = || segment.path(FileKind::Log);
-        let written = segment.dir().io().write_all(&file, &path, bytes, size.into());
+        let io = segment.dir().io();
+        let written = if self.uncached {
+            io.write_all_uncached(&file, &path, bytes, size.into())
+        } else {
+            io.write_all(&file, &path, bytes, size.into())
+        };
         segment.log().mark_unsynced();
         written.map_err(|write| self.undo_write(&file, size, write))
     }

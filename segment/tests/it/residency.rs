@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use alluvium_record_format::Position;
 use alluvium_segment::page_cache::{
     drop_pages, is_resident, read_uncached, residency, will_need, write_uncached,
 };
@@ -132,4 +133,20 @@ fn a_segment_whose_log_is_gone_says_so() {
     std::fs::remove_file(fixture.path("00000000000000000000.log")).unwrap();
     let error = segment.residency().unwrap_err();
     assert!(matches!(error, SegmentError::Gone { .. }), "{error}");
+}
+
+#[test]
+fn an_uncached_walk_and_append_leave_the_log_out_of_memory() {
+    let fixture = Fixture::on_disk();
+    let mut active = fixture.create(0, every_batch());
+    active.set_uncached(true);
+    active.append(&one()).unwrap();
+    let segment = active.seal().unwrap();
+    segment.flush().unwrap();
+    let log = segment.log_file().unwrap();
+    drop_pages(&log, &(0..segment.size_bytes().into())).unwrap();
+    let mut walker = segment.walk(Position::new(0)).unwrap().uncached();
+    let entry = walker.next_entry().unwrap().unwrap();
+    assert_eq!(entry.bytes(), one());
+    assert_eq!(segment.residency().unwrap().resident_count(), 0);
 }

@@ -31,7 +31,16 @@ impl Fixture {
     }
 
     pub(crate) fn with_pool(pool: &Arc<FilePool>) -> Self {
-        let log_dir = tempfile::tempdir().unwrap();
+        Self::below(tempfile::tempdir().unwrap(), pool)
+    }
+
+    /// Below the build directory: on a disk, and not in memory.
+    pub(crate) fn on_disk() -> Self {
+        let log_dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        Self::below(log_dir, &FilePool::new(100))
+    }
+
+    fn below(log_dir: TempDir, pool: &Arc<FilePool>) -> Self {
         let lock = DirLock::acquire(log_dir.path()).unwrap();
         let path = log_dir.path().join("t-0");
         fs::create_dir(&path).unwrap();

@@ -131,9 +131,15 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
             }
         }
         if need > LARGE_BYTES {
-            let io = self.segment.dir().io();
-            let entry = (batch.position, need, batch.magic);
-            check_large(io, file, &|| self.path(), entry)?.map_err(|e| self.corrupt(e))?;
+            let read = |buffer: &mut [u8], from| {
+                let io = self.segment.dir().io();
+                io.read_full(file, &|| self.path(), buffer, from).map_err(|source| {
+                    let at = u32::try_from(from).unwrap_or(u32::MAX);
+                    SegmentError::io(IoOp::Read, self.path(), at, source)
+                })
+            };
+            let checked = check_large(&read, batch.position, need, batch.magic)?;
+            checked.map_err(|damage| self.corrupt(damage))?;
         }
         self.read(file, work, batch.position, need)?;
         self.find_whole(work, batch.position).map_err(|damage| self.corrupt(damage))
