@@ -6,6 +6,7 @@ use alluvium_record_format::{Batch, ControlRecord, Corruption, Entry, Offset, Po
 use alluvium_segment::{FileKind, Segment};
 
 use crate::aborted::collect_aborted;
+use crate::cached::walk;
 use crate::clean::Progress;
 use crate::error::CleanError;
 use crate::group::values;
@@ -80,7 +81,7 @@ impl Build<'_> {
             Position::new(0)
         };
         let corrupt = |source| CleanError::Corrupt { path: segment.path(FileKind::Log), source };
-        let mut walker = segment.walk(start).map_err(CleanError::segment)?.verifying();
+        let mut walker = walk(segment, start)?;
         let mut unreported = 0;
         while let Some(entry) = walker.next_entry().map_err(CleanError::segment)? {
             unreported += entry.bytes().len() as u64;

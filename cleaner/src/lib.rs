@@ -3,6 +3,7 @@
 
 mod aborted;
 mod build;
+mod cached;
 mod clean;
 mod error;
 mod group;

@@ -1,5 +1,6 @@
 //! Where the batches of one group go.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use alluvium_record_format::{BatchHeader, Offset, Position};
@@ -9,6 +10,7 @@ use alluvium_segment::{
 };
 use alluvium_sparse_index::AbortedTxn;
 
+use crate::cached::let_go;
 use crate::error::CleanError;
 
 /// The new segments of one group: one, unless offsets or bytes do not fit into one. A batch that
@@ -21,9 +23,14 @@ pub(crate) struct Output {
     base: Offset,
     /// `None` in a dry run.
     active: Option<ActiveSegment>,
-    done: Vec<Arc<Segment>>,
+    /// With the bytes of each that do not stay in the page cache.
+    done: Vec<(Arc<Segment>, Vec<Range<u64>>)>,
     /// Whole batches that wait to be written.
     pending: Vec<u8>,
+    /// Whether what is pushed is to stay in the page cache.
+    cached: bool,
+    /// Bytes of the segment that are not.
+    passing: Vec<Range<u64>>,
     /// Bytes of the segment, those that wait included.
     size: u64,
     written: u64,
@@ -44,6 +51,8 @@ impl Output {
             active: None,
             done: Vec::new(),
             pending: Vec::new(),
+            cached: true,
+            passing: Vec::new(),
             size: 0,
             written: 0,
         };
@@ -51,6 +60,15 @@ impl Output {
             output.create(base)?;
         }
         Ok(output)
+    }
+
+    /// Says whether what is pushed from now on is to stay in the page cache.
+    pub(crate) fn set_cached(&mut self, yes: bool) -> Result<(), SegmentError> {
+        if self.cached != yes && !self.pending.is_empty() {
+            self.write()?;
+        }
+        self.cached = yes;
+        Ok(())
     }
 
     /// Adds a whole batch.
@@ -83,14 +101,15 @@ impl Output {
     pub(crate) fn finish(mut self, last: &Segment) -> Result<Vec<Arc<Segment>>, SegmentError> {
         let finished = self.seal().and_then(|()| {
             let age = last.modified()?;
-            for segment in &self.done {
+            for (segment, passing) in &self.done {
                 segment.flush()?;
+                let_go(segment, passing);
                 segment.set_modified(age)?;
             }
             Ok(())
         });
         match finished {
-            Ok(()) => Ok(self.done),
+            Ok(()) => Ok(self.done.into_iter().map(|(segment, _)| segment).collect()),
             Err(error) => {
                 self.discard();
                 Err(error)
@@ -102,7 +121,7 @@ impl Output {
     pub(crate) fn discard(self) {
         let active = self.active.as_ref().map(|active| Arc::clone(active.segment()));
         drop(self.active);
-        for segment in self.done.iter().chain(&active) {
+        for segment in self.done.iter().map(|(segment, _)| segment).chain(&active) {
             drop(segment.delete_files());
         }
     }
@@ -143,10 +162,11 @@ impl Output {
         self.write()?;
         if let Some(active) = self.active.take() {
             let segment = Arc::clone(active.segment());
+            let passing = std::mem::take(&mut self.passing);
             match active.seal() {
-                Ok(sealed) => self.done.push(sealed),
+                Ok(sealed) => self.done.push((sealed, passing)),
                 Err(error) => {
-                    self.done.push(segment);
+                    self.done.push((segment, passing));
                     return Err(error);
                 }
             }
@@ -156,7 +176,11 @@ impl Output {
 
     fn write(&mut self) -> Result<(), SegmentError> {
         if let Some(active) = &mut self.active {
-            active.append(&self.pending)?;
+            active.set_uncached(!self.cached);
+            let start = u64::from(active.append(&self.pending)?.get());
+            if !self.cached {
+                self.passing.push(start..start + self.pending.len() as u64);
+            }
         }
         self.written += self.pending.len() as u64;
         self.pending.clear();

@@ -10,6 +10,7 @@ use alluvium_segment::{FileKind, Segment};
 
 use crate::aborted::collect_aborted;
 use crate::build::{REPORT_BYTES, control_type};
+use crate::cached::{is_cached, walk};
 use crate::clean::{CleanedSegment, Counts, Progress};
 use crate::error::CleanError;
 use crate::host::CleanHost;
@@ -96,8 +97,8 @@ impl Rewrite<'_> {
         };
         let keeps_legacy_tombstones =
             segment.modified().map_err(CleanError::segment)? > self.legacy_horizon;
-        let start = Position::new(0);
-        let mut walker = segment.walk(start).map_err(CleanError::segment)?.verifying();
+        output.set_cached(is_cached(segment)).map_err(CleanError::segment)?;
+        let mut walker = walk(segment, Position::new(0))?;
         let mut unreported = 0;
         while let Some(entry) = walker.next_entry().map_err(CleanError::segment)? {
             let len = entry.bytes().len() as u64;

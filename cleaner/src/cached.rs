@@ -1,0 +1,31 @@
+//! The page cache stays as it was found: nobody who reads the log is to lose its pages to a
+//! cleaning.
+
+use std::ops::Range;
+
+use alluvium_record_format::Position;
+use alluvium_segment::page_cache::drop_pages;
+use alluvium_segment::{BatchWalker, Segment};
+
+use crate::error::CleanError;
+
+/// Walks the batches of a segment, checksums compared. Pages that are not in memory do not stay.
+pub(crate) fn walk(segment: &Segment, from: Position) -> Result<BatchWalker, CleanError> {
+    let walker = segment.walk(from).map_err(CleanError::segment)?;
+    Ok(walker.verifying().uncached())
+}
+
+/// Whether half of a log is in memory, so that what comes of it stays there too. Also where the
+/// system does not tell.
+pub(crate) fn is_cached(segment: &Segment) -> bool {
+    let Ok(found) = segment.residency() else { return true };
+    2 * found.resident_count() >= found.page_count
+}
+
+/// Lets go of pages that were synced. What stays costs memory and is no fault.
+pub(crate) fn let_go(segment: &Segment, bytes: &[Range<u64>]) {
+    let Ok(log) = segment.log_file() else { return };
+    for range in bytes {
+        drop(drop_pages(&log, range));
+    }
+}
