@@ -205,8 +205,13 @@ fn clean_group(
     };
     if !options.dry_run {
         let new = output.finish(last).map_err(CleanError::segment)?;
+        let anchor = new.first().filter(|first| first.size_bytes() == 0 && new.len() > 1).cloned();
         let replacement = Replacement::new(first.dir(), new, group.to_vec());
         host.replace(replacement.map_err(CleanError::segment)?)?;
+        if let Some(anchor) = anchor {
+            let removal = Replacement::new(first.dir(), Vec::new(), vec![anchor]);
+            host.replace(removal.map_err(CleanError::segment)?)?;
+        }
     }
     Ok(CleanedGroup { segments: cleaned })
 }

@@ -141,15 +141,9 @@ impl Output {
 
     /// Goes on in another segment.
     fn roll(&mut self, base: Offset) -> Result<(), SegmentError> {
-        if self.size == 0 {
-            // Nothing is in it, and nothing can come: its base is out of reach of all that does.
-            if let Some(active) = self.active.take() {
-                let segment = Arc::clone(active.segment());
-                drop(active);
-                segment.delete_files()?;
-                self.create(base)?;
-            }
-        } else if self.active.is_some() {
+        // One that is empty, because its base is out of reach of all that comes, stays for the
+        // swap: by its name a start finds the old one that must go.
+        if self.active.is_some() {
             self.seal()?;
             self.create(base)?;
         }

@@ -7,11 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use alluvium_cleaner::CleanOptions;
+use alluvium_cleaner::{CleanOptions, Outcome};
 use alluvium_record_format::{Offset, Timestamp, TxnOutcome::Abort};
 use alluvium_recovery::{LoadConfig, load};
 use alluvium_segment::{Io, IoCall, IoHook, IoVerdict};
 
+use crate::broker::{Broker, bases, compacted, t, values};
 use crate::support::{Fixture, NOW, aborted, batch, config, marker, options, transactional};
 
 /// Lets so many changes through, and then none: the process is gone.
@@ -44,24 +45,51 @@ fn fill(fixture: &Fixture) -> CleanOptions {
     options(0, 8).segment_bytes(in_two).high_watermark(Offset::new(8))
 }
 
-/// Starts on what a crash left, and reads.
-fn start(log_dir: &Path) -> Fixture {
+/// A log whose first segment has no batch that fits its name, as cleaners of old have left them.
+fn fill_overflowed(fixture: &Fixture) -> CleanOptions {
+    fixture.sealed(0, &[]);
+    let log = [
+        batch(FAR, &[("a", Some("1")), ("b", Some("1"))]),
+        batch(FAR + 2, &[("a", Some("2"))]),
+        batch(2 * FAR + 5, &[("c", Some("1"))]),
+    ];
+    let path = fixture.dir.path().join("00000000000000000000.log");
+    if !path.exists() || fs::read(&path).unwrap().is_empty() {
+        fs::write(path, log.concat()).unwrap();
+    }
+    fixture.sealed(2 * FAR + 6, &[batch(2 * FAR + 6, &[("b", Some("2"))])]);
+    fixture.sealed(2 * FAR + 7, &[]);
+    options(0, 2 * FAR + 7).high_watermark(Offset::new(2 * FAR + 7))
+}
+
+/// The first offset that does not fit into segment 0.
+const FAR: i64 = i32::MAX as i64 + 1;
+
+/// Starts on what a crash left. Nothing is known to be durable, or everything is.
+fn start(log_dir: &Path, end: i64, is_unclean: bool) -> Fixture {
     let fixture = Fixture::at(log_dir, Io::new());
-    let settings = LoadConfig::new(Timestamp::new(NOW)).segment(config());
+    let mut settings = LoadConfig::new(Timestamp::new(NOW)).segment(config());
+    if !is_unclean {
+        settings = settings.recovery_point(Offset::new(end));
+    }
     let loaded = load(&fixture.dir, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
-    assert_eq!(loaded.log_end_offset, Offset::new(8));
+    assert_eq!(loaded.log_end_offset, Offset::new(end));
     drop(loaded);
     fixture
 }
 
-#[test]
-fn after_a_crash_at_any_step_the_log_holds_the_same_values() {
+/// Cleans the log that `fill` makes, with a crash after every step and a start behind it.
+/// `mixes` are the offsets up to which the log may be new and from which on old.
+fn crash_at_every_step(
+    fill: fn(&Fixture) -> CleanOptions,
+    (end, mixes): (i64, &[i64]),
+    is_unclean: bool,
+) -> usize {
     let whole = Fixture::new();
     let options = fill(&whole);
     let values = whole.values();
     let before = whole.batches();
-    let report = whole.clean(&options).unwrap();
-    assert!(report.groups.len() >= 2, "{report:?}");
+    whole.clean(&options).unwrap();
     assert_eq!(whole.values(), values);
     let after = whole.batches();
     assert_ne!(before, after);
@@ -78,18 +106,69 @@ fn after_a_crash_at_any_step_the_log_holds_the_same_values() {
         let outcome = fixture.clean(&options);
         drop(open);
         drop(fixture);
-        let started = start(log_dir.path());
+        let started = start(log_dir.path(), end, is_unclean);
         assert_eq!(started.values(), values, "after {steps} steps");
-        assert_wholly(&started.batches(), &before, &after, steps);
+        assert_wholly(&started.batches(), &before, &after, mixes, steps);
         if outcome.is_ok() {
-            break;
+            return steps;
         }
         // And the next cleaning ends where an undisturbed one does.
         started.clean(&options).unwrap();
         assert_eq!(started.values(), values, "after {steps} steps and a cleaning");
+        assert_eq!(started.batches(), after, "after {steps} steps and a cleaning");
         steps += 1;
     }
-    assert!(steps > 40, "only {steps} steps");
+}
+
+#[test]
+fn after_a_crash_at_any_step_the_log_holds_the_same_values() {
+    for is_unclean in [true, false] {
+        let steps = crash_at_every_step(fill, (8, &[0, 2, 4, 6, 8]), is_unclean);
+        assert!(steps > 40, "only {steps} steps");
+    }
+}
+
+/// FR-075: no batch fits its segment, so the new segments lie under other names.
+#[test]
+fn after_a_crash_at_any_step_an_overflowed_segment_is_there_once() {
+    for is_unclean in [true, false] {
+        let mixes = (2 * FAR + 7, &[0, 2 * FAR + 7][..]);
+        let steps = crash_at_every_step(fill_overflowed, mixes, is_unclean);
+        assert!(steps > 30, "only {steps} steps");
+    }
+}
+
+/// The same through a log in service: with its checkpoint, and files that go later.
+#[test]
+fn after_a_crash_at_any_step_a_broker_finds_the_same_values() {
+    let mut steps = 0;
+    loop {
+        let root = tempfile::tempdir().unwrap();
+        let disk = fs::canonicalize(root.path()).unwrap().join("d1");
+        let broker = Broker::at(vec![disk.clone()], compacted());
+        let log = broker.dirty(0, 3);
+        let expected = values(&log);
+        drop(log);
+        let crash = Crash { left: AtomicUsize::new(steps) };
+        broker.faults.set(move |call| crash.before(call));
+        let round = broker.cleaner.tick();
+        drop(broker);
+
+        let broker = Broker::at(vec![disk], compacted());
+        let log = broker.logs.log(&t(0)).unwrap();
+        log.update_high_watermark(log.log_end_offset()).unwrap();
+        assert_eq!(values(&log), expected, "after {steps} steps");
+        assert_eq!(log.log_end_offset(), Offset::new(3), "after {steps} steps");
+        while !broker.cleaner.tick().is_idle() {}
+        assert_eq!(values(&log), expected, "after {steps} steps and a cleaning");
+        assert_eq!(bases(&log), [0, 3], "after {steps} steps and a cleaning");
+        assert_eq!(broker.checkpoint(1, &t(0)), Some(3));
+        if matches!(round.outcome, Outcome::Cleaned(_)) {
+            break;
+        }
+        steps += 1;
+    }
+    assert!(steps > 20, "only {steps} steps");
 }
 
 /// Each group is as it was before or as it is after: up to some offset the batches are new, from
@@ -98,12 +177,13 @@ fn assert_wholly(
     found: &[(i64, i64, i32)],
     before: &[(i64, i64, i32)],
     after: &[(i64, i64, i32)],
+    mixes: &[i64],
     steps: usize,
 ) {
-    let mixes = [0, 2, 4, 6, 8].map(|at| {
-        let mut mix: Vec<_> = after.iter().filter(|batch| batch.0 < at).copied().collect();
-        mix.extend(before.iter().filter(|batch| batch.0 >= at));
-        mix
-    });
-    assert!(mixes.iter().any(|mix| mix == found), "after {steps} steps: {found:?}");
+    let is_it = |at: &i64| {
+        let mut mix: Vec<_> = after.iter().filter(|batch| batch.0 < *at).copied().collect();
+        mix.extend(before.iter().filter(|batch| batch.0 >= *at));
+        mix == found
+    };
+    assert!(mixes.iter().any(is_it), "after {steps} steps: {found:?}");
 }
