@@ -47,8 +47,9 @@ pub(crate) fn run(flags: &flags::Demo) -> Result<()> {
     println!("{}", table.text());
     println!("All of it is right. It took {:.1} s.\n", start.elapsed().as_secs_f64());
     println!("The log is in {}. Look into it with", partition.display());
-    for command in ["stat", "verify", "dump"] {
-        println!("  cargo run --release -p alluvium -- {command} {}", partition.display());
+    let path = partition.display();
+    for command in [format!("stat {path}"), format!("lookup {path} --offset {}", RECORDS / 2)] {
+        println!("  cargo run --release -p alluvium -- {command}");
     }
     Ok(())
 }

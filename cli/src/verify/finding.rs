@@ -77,6 +77,10 @@ kinds! {
          broken before it was written."
         "Look for the client that wrote it. Consumers fail at these offsets and have to seek \
          behind them."
+    BatchCount "batch-count" Damage
+        "A batch counts no record and holds a payload. Readers pass over it: what is in it is \
+         lost to them, without an error."
+        "Look for the client that wrote it, or take the segment from another replica."
     RecordOffsets "record-offsets" Note
         "Records whose offsets fall, repeat or leave the range of their batch. Kafka accepts \
          that from clients when a batch is not compressed."

@@ -53,6 +53,9 @@ pub(super) struct SegmentFacts {
 /// that a wrong length takes no memory.
 const BIG_BATCH_BYTES: u64 = 64 * 1024 * 1024;
 
+/// Byte of the record count in a batch.
+const COUNT_AT: u64 = 57;
+
 /// Byte of the leader epoch in a batch.
 const EPOCH_AT: u64 = 12;
 
@@ -250,6 +253,11 @@ impl SegmentCheck<'_, '_> {
         }
         let header = batch.header();
         self.facts.records += u64::try_from(header.record_count()).unwrap_or(0);
+        let bytes = batch.payload().len();
+        if header.record_count() == 0 && bytes > 0 {
+            let detail = format_args!("{bytes} bytes behind a count of 0; {}", Offsets(head));
+            self.add(Kind::BatchCount, head.position + COUNT_AT, detail);
+        }
         match self.inflater.check(batch) {
             Ok(Checked::Offsets(Some(range))) => self.record_offsets(head, header, range),
             Ok(Checked::Offsets(None)) => {}

@@ -352,6 +352,16 @@ fn a_payload_that_cannot_be_read_is_named() {
     }
 }
 
+/// Readers pass over the payload, and the checksum is right: nothing else tells.
+#[test]
+fn a_batch_that_counts_no_record_of_those_that_it_holds_is_named() {
+    let batch = "00000000000000000000003a0000000002ba3c1a2c00000000000000000000000003e8
+        00000000000003e8ffffffffffffffffffffffffffff0000000010000000026b027600";
+    let found = damaged(&[(LOG, &hex(batch)), (INDEX, &[]), (TIME_INDEX, &[])]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("batch-count "), "{found:?}");
+}
+
 #[test]
 fn the_report_for_people_names_file_byte_and_what_to_do() {
     let dir = scratch(&[(LOG, &three_batches()[..300]), (INDEX, &[]), (TIME_INDEX, &[])]);
