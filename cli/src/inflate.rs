@@ -81,12 +81,13 @@ impl Inflater {
         }
     }
 
-    /// Records with a key and no value, up to the first that cannot be read.
+    /// Records with a key and no value, up to the first that cannot be read. Keys and values are
+    /// stepped over: a record takes no memory, however large it is.
     pub(crate) fn tombstones(&mut self, batch: &Batch<'_>) -> u64 {
         let Ok(mut records) = self.records(batch) else { return 0 };
         let mut count = 0;
-        while let Some(Ok(record)) = records.next_record() {
-            count += u64::from(record.key().is_some() && record.value().is_none());
+        while let Some(Ok(record)) = records.next_partial() {
+            count += u64::from(record.key_bytes.is_some() && record.value_bytes.is_none());
         }
         count
     }

@@ -18,6 +18,7 @@ mod lookup;
 mod parallel;
 mod partition;
 mod preview;
+mod producer_state;
 mod producers;
 mod progress;
 mod readable;
