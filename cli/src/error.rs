@@ -49,6 +49,12 @@ pub(crate) enum CliError {
     /// Offsets are not negative.
     #[error("an offset is not below 0")]
     NegativeOffset,
+    /// Nobody said what a topic keeps, and its own settings are not known here.
+    #[error(
+        "nothing says what the topic keeps, and Kafka's default may not be its setting: give \
+         --set retention.ms=..., --set retention.bytes=... or --config, or make a --dry-run"
+    )]
+    NoRetention,
     /// A name that is no command's.
     #[error("there is no command {name}")]
     NoSuchCommand { name: String },

@@ -1,8 +1,10 @@
 //! The records of an entry, whatever its codec and magic.
 
+use std::ops::ControlFlow;
+
 use alluvium_record_format::{
-    Batch, Codec, CorruptKind, Corruption, Decompressor, Entry, LegacyEntry, LegacyRecords,
-    OffsetRange, RecordStream, Timestamp,
+    Batch, Codec, CorruptKind, Corruption, Decompressor, Entry, Headers, LegacyEntry, LegacyRecord,
+    LegacyRecords, Offset, OffsetRange, Record, RecordStream, Timestamp,
 };
 
 /// The largest record that is inflated: Kafka's default of `max.decompressed.message.bytes`.
@@ -22,6 +24,40 @@ pub(crate) enum Checked {
     Offsets(Option<OffsetRange>),
     /// The payload inflates to more than is held: its records have to be read one by one.
     TooLarge,
+}
+
+/// A record of a batch, or a message of magic 0 or 1.
+#[derive(Clone, Debug)]
+pub(crate) struct AnyRecord<'r> {
+    pub(crate) offset: Offset,
+    pub(crate) timestamp: Option<Timestamp>,
+    pub(crate) key: Option<&'r [u8]>,
+    pub(crate) value: Option<&'r [u8]>,
+    pub(crate) headers: Headers<'r>,
+}
+
+impl<'r> From<&'r Record<'_>> for AnyRecord<'r> {
+    fn from(record: &'r Record<'_>) -> Self {
+        Self {
+            offset: record.offset(),
+            timestamp: record.timestamp(),
+            key: record.key(),
+            value: record.value(),
+            headers: record.headers(),
+        }
+    }
+}
+
+impl<'r> From<&'r LegacyRecord<'_>> for AnyRecord<'r> {
+    fn from(record: &'r LegacyRecord<'_>) -> Self {
+        Self {
+            offset: record.offset(),
+            timestamp: record.timestamp(),
+            key: record.key(),
+            value: record.value(),
+            headers: Headers::default(),
+        }
+    }
 }
 
 /// Decompresses batches, and keeps its buffers from one to the next.
@@ -48,6 +84,33 @@ impl Inflater {
         entry: &LegacyEntry<'b>,
     ) -> Result<LegacyRecords<'b>, Corruption> {
         self.decompressor.inflate_legacy(entry, MAX_WRAPPER_BYTES, &mut self.buffer)
+    }
+
+    /// Shows the records of an entry to `visit`, until it breaks; returns what it broke with.
+    pub(crate) fn visit<B>(
+        &mut self,
+        entry: &Entry<'_>,
+        mut visit: impl FnMut(AnyRecord<'_>) -> ControlFlow<B>,
+    ) -> Result<Option<B>, Corruption> {
+        match entry {
+            Entry::Batch(batch) => {
+                let mut records = self.records(batch)?;
+                while let Some(record) = records.next_record() {
+                    if let ControlFlow::Break(value) = visit(AnyRecord::from(&record?)) {
+                        return Ok(Some(value));
+                    }
+                }
+            }
+            Entry::Legacy(entry) => {
+                for record in self.legacy_records(entry)? {
+                    if let ControlFlow::Break(value) = visit(AnyRecord::from(&record?)) {
+                        return Ok(Some(value));
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(None)
     }
 
     /// Reads all records of a batch.
@@ -96,20 +159,11 @@ impl Inflater {
     /// cannot be read.
     pub(crate) fn max_timestamp(&mut self, entry: &Entry<'_>) -> Option<i64> {
         let mut max = -1;
-        match entry {
-            Entry::Batch(batch) => {
-                let mut records = self.records(batch).ok()?;
-                while let Some(record) = records.next_record() {
-                    max = max.max(record.ok()?.timestamp().map_or(-1, Timestamp::get));
-                }
-            }
-            Entry::Legacy(entry) => {
-                for record in self.legacy_records(entry).ok()? {
-                    max = max.max(record.ok()?.timestamp().map_or(-1, Timestamp::get));
-                }
-            }
-            _ => return None,
-        }
+        let seen = self.visit(entry, |record| {
+            max = max.max(record.timestamp.map_or(-1, Timestamp::get));
+            ControlFlow::<()>::Continue(())
+        });
+        seen.ok()?;
         Some(max)
     }
 }

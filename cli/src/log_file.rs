@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use alluvium_record_format::Offset;
+
 use crate::error::CliError;
 
 /// Bytes of one read. Larger ones are no faster from the page cache.
@@ -44,6 +46,12 @@ impl LogFile {
     /// The name as the caller gave it.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The base offset that the name begins with.
+    pub(crate) fn base_offset(&self) -> Option<Offset> {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        name.split('.').next()?.parse().ok().map(Offset::new)
     }
 
     /// Bytes of the file when it was opened.

@@ -27,8 +27,8 @@ use crate::settings::{Settings, TopicArgs};
 /// retention.bytes, what is older than retention.ms. Segments go whole, from the oldest on, up to
 /// the high watermark. Where the checkpoint notes no high watermark, the log end counts.
 ///
-/// The settings of topics are not on the disk as text: say them with --config and --set. A
-/// partition that cleaner-offset-checkpoint lists, and an internal one in a log directory, is
+/// The settings of topics are not on the disk as text: say them with --config and --set; without
+/// any about retention only a dry run is made, with Kafka's defaults. A partition that cleaner-offset-checkpoint lists, and an internal one in a log directory, is
 /// taken for compacted unless cleanup.policy is given. The metadata log is left alone. The
 /// broker must be stopped.
 #[derive(Args, Debug)]
@@ -89,6 +89,9 @@ enum Policy {
 /// Runs the command.
 pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliError> {
     let settings = args.topic.settings(console)?;
+    if !args.dry_run && !settings.has_retention && !settings.has_policy {
+        return Err(CliError::NoRetention);
+    }
     let mut data = data_dir(&args.dir, console)?;
     let partitions = partitions(&args.dir)?;
     let now = args.now.map_or_else(|| SystemClock::default().now(), Timestamp::new);

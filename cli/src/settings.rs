@@ -32,6 +32,8 @@ pub(crate) struct Settings {
     pub(crate) misspelled: Vec<UnknownKey>,
     /// Whether somebody said `cleanup.policy`, in a file or on the command line.
     pub(crate) has_policy: bool,
+    /// Whether somebody said how long or how much of a log is kept.
+    pub(crate) has_retention: bool,
 }
 
 impl TopicArgs {
@@ -71,9 +73,17 @@ impl TopicArgs {
         let log = broker.log_defaults().to_builder();
         let log = log.properties(of_topic.into_iter().chain(given())).map_err(config)?;
         let log = log.build().map_err(config)?;
-        let policy = ["cleanup.policy", "log.cleanup.policy"];
-        let has_policy = given().chain(properties.iter()).any(|(key, _)| policy.contains(&key));
-        Ok(Settings { log, misspelled, has_policy })
+        let said: Vec<&str> = given().chain(properties.iter()).map(|(key, _)| key).collect();
+        let is_said = |name: &str| {
+            let matches = |key: &&str| key.strip_prefix("log.").unwrap_or(key).starts_with(name);
+            said.iter().any(matches)
+        };
+        let has_policy = is_said("cleanup.policy");
+        let has_retention = is_said("retention.ms")
+            || is_said("retention.minutes")
+            || is_said("retention.hours")
+            || is_said("retention.bytes");
+        Ok(Settings { log, misspelled, has_policy, has_retention })
     }
 }
 

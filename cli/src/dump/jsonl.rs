@@ -1,10 +1,9 @@
 //! What a consumer sees of a partition: one JSON object a line.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use alluvium_record_format::{
-    Batch, Entry, Headers, LegacyEntry, Offset, Timestamp, TimestampType, crc32c,
-};
+use alluvium_record_format::{Entry, Offset, Timestamp, TimestampType, crc32c};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use clap::{Args, ValueEnum};
@@ -12,7 +11,7 @@ use clap::{Args, ValueEnum};
 use super::aborted::Aborted;
 use crate::console::Console;
 use crate::error::CliError;
-use crate::inflate::Inflater;
+use crate::inflate::{AnyRecord, Inflater};
 use crate::log_end::{self, LogEnd};
 use crate::log_file::LogFile;
 use crate::partition::{Partition, must_be_partition};
@@ -144,9 +143,7 @@ impl View {
                 continue;
             }
             match walk.entry(&head)? {
-                Ok(Entry::Batch(batch)) => self.batch(&batch, log.path(), console)?,
-                Ok(Entry::Legacy(entry)) => self.legacy(&entry, log.path(), console)?,
-                Ok(_) => {}
+                Ok(entry) => self.entry(&entry, log.path(), console)?,
                 Err(corruption) => console.corruption(log.path(), corruption)?,
             }
         }
@@ -158,113 +155,71 @@ impl View {
         header.attributes().is_control() || self.aborted.contains(header)
     }
 
-    fn batch(
+    fn entry(
         &mut self,
-        batch: &Batch<'_>,
+        entry: &Entry<'_>,
         path: &Path,
         console: &mut Console,
     ) -> Result<(), CliError> {
-        if let Err(corruption) = batch.verify_crc() {
+        let (crc, label, epoch) = match entry {
+            Entry::Batch(batch) => {
+                let header = batch.header();
+                let label = header.attributes().timestamp_type().name();
+                (batch.verify_crc(), label, header.leader_epoch_raw())
+            }
+            Entry::Legacy(entry) => {
+                let label = entry.timestamp_type().map_or("NoTimestampType", TimestampType::name);
+                (entry.verify_crc(), label, -1)
+            }
+            _ => return Ok(()),
+        };
+        if let Err(corruption) = crc {
             return console.corruption(path, corruption);
         }
-        let header = batch.header();
-        let mut records = match self.inflater.records(batch) {
-            Ok(records) => records,
-            Err(corruption) => return console.corruption(path, corruption),
-        };
-        while let Some(record) = records.next_record() {
-            let record = match record {
-                Ok(record) => record,
-                Err(corruption) => return console.corruption(path, corruption),
-            };
-            let line = Line {
-                offset: record.offset(),
-                timestamp: record.timestamp(),
-                timestamp_type: header.attributes().timestamp_type().name(),
-                epoch: header.leader_epoch_raw(),
-                key: record.key(),
-                value: record.value(),
-                headers: record.headers(),
-            };
-            if (self.begin..self.end).contains(&line.offset) {
-                line.print(self.values, console);
-                console.spill()?;
+        let (shown, values) = (self.begin..self.end, self.values);
+        let failed = self.inflater.visit(entry, |record| {
+            if shown.contains(&record.offset) {
+                line(record, label, epoch, values, console);
             }
-        }
-        Ok(())
-    }
-
-    fn legacy(
-        &mut self,
-        entry: &LegacyEntry<'_>,
-        path: &Path,
-        console: &mut Console,
-    ) -> Result<(), CliError> {
-        if let Err(corruption) = entry.verify_crc() {
-            return console.corruption(path, corruption);
-        }
-        let label = entry.timestamp_type().map_or("NoTimestampType", TimestampType::name);
-        let records = match self.inflater.legacy_records(entry) {
-            Ok(records) => records,
-            Err(corruption) => return console.corruption(path, corruption),
-        };
-        for record in records {
-            let record = match record {
-                Ok(record) => record,
-                Err(corruption) => return console.corruption(path, corruption),
-            };
-            let line = Line {
-                offset: record.offset(),
-                timestamp: record.timestamp(),
-                timestamp_type: label,
-                epoch: -1,
-                key: record.key(),
-                value: record.value(),
-                headers: Headers::default(),
-            };
-            if (self.begin..self.end).contains(&line.offset) {
-                line.print(self.values, console);
-                console.spill()?;
+            match console.spill() {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => ControlFlow::Break(error),
             }
+        });
+        match failed {
+            Ok(failed) => failed.map_or(Ok(()), Err),
+            Err(corruption) => console.corruption(path, corruption),
         }
-        Ok(())
     }
 }
 
 /// One line of the view.
-struct Line<'a> {
-    offset: Offset,
-    timestamp: Option<Timestamp>,
-    timestamp_type: &'static str,
+fn line(
+    record: AnyRecord<'_>,
+    timestamp_type: &str,
     epoch: i32,
-    key: Option<&'a [u8]>,
-    value: Option<&'a [u8]>,
-    headers: Headers<'a>,
-}
-
-impl Line<'_> {
-    fn print(self, values: Values, console: &mut Console) {
-        console.print(format_args!(
-            "{{\"offset\":{},\"timestamp\":{},\"timestamp_type\":\"{}\",\"epoch\":{},\"key\":",
-            self.offset,
-            self.timestamp.map_or(-1, Timestamp::get),
-            self.timestamp_type,
-            self.epoch,
-        ));
-        let out = console.buffer();
-        push_base64(self.key, out);
-        out.extend_from_slice(b",\"value\":");
-        push_value(self.value, values, out);
-        out.extend_from_slice(b",\"headers\":[");
-        for (index, header) in self.headers.enumerate() {
-            out.extend_from_slice(if index > 0 { b",[" } else { b"[" });
-            push_base64(Some(header.key), out);
-            out.push(b',');
-            push_base64(header.value, out);
-            out.push(b']');
-        }
-        out.extend_from_slice(b"]}\n");
+    values: Values,
+    console: &mut Console,
+) {
+    console.print(format_args!(
+        "{{\"offset\":{},\"timestamp\":{},\"timestamp_type\":\"{timestamp_type}\",\
+         \"epoch\":{epoch},\"key\":",
+        record.offset,
+        record.timestamp.map_or(-1, Timestamp::get),
+    ));
+    let out = console.buffer();
+    push_base64(record.key, out);
+    out.extend_from_slice(b",\"value\":");
+    push_value(record.value, values, out);
+    out.extend_from_slice(b",\"headers\":[");
+    for (index, header) in record.headers.enumerate() {
+        out.extend_from_slice(if index > 0 { b",[" } else { b"[" });
+        push_base64(Some(header.key), out);
+        out.push(b',');
+        push_base64(header.value, out);
+        out.push(b']');
     }
+    out.extend_from_slice(b"]}\n");
 }
 
 fn push_value(value: Option<&[u8]>, values: Values, out: &mut Vec<u8>) {

@@ -1,5 +1,6 @@
 //! Finds records through the indexes, which are hints, and the log, which is the truth.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use alluvium_record_format::{Corruption, Entry, Offset, Timestamp};
@@ -7,7 +8,7 @@ use alluvium_sparse_index::{OffsetEntry, OffsetIndex, TimeEntry, TimeIndex};
 
 use crate::console::Console;
 use crate::error::CliError;
-use crate::inflate::Inflater;
+use crate::inflate::{AnyRecord, Inflater};
 use crate::log_file::{LogFile, Window};
 use crate::partition::{FileInfo, Partition, SegmentFiles, must_be_partition};
 use crate::walk::{Head, Step, Walk, peek_head};
@@ -19,6 +20,17 @@ pub(super) struct FoundRecord {
     pub(super) timestamp: Option<Timestamp>,
     pub(super) key: Option<Vec<u8>>,
     pub(super) value: Option<Vec<u8>>,
+}
+
+impl FoundRecord {
+    fn copy(record: &AnyRecord<'_>) -> Self {
+        Self {
+            offset: record.offset,
+            timestamp: record.timestamp,
+            key: record.key.map(<[u8]>::to_vec),
+            value: record.value.map(<[u8]>::to_vec),
+        }
+    }
 }
 
 /// The way to a record.
@@ -73,7 +85,7 @@ impl Finder {
         for (segment, log) in segments.iter().skip(first.saturating_sub(1)) {
             let file = LogFile::open(&log.path)?;
             let way = Way::to_offset(segment, &file, target, None, console)?;
-            let wanted = |record: &FoundRecord| record.offset >= target;
+            let wanted = |record: &AnyRecord<'_>| record.offset >= target;
             let found =
                 self.scan(&file, way, |head| head.last_offset >= target, wanted, console)?;
             if found.is_some() {
@@ -118,7 +130,7 @@ impl Finder {
             let may_hold = |head: &Head| {
                 head.header.is_none_or(|header| header.max_timestamp() >= Some(target))
             };
-            let wanted = |record: &FoundRecord| {
+            let wanted = |record: &AnyRecord<'_>| {
                 record.timestamp >= Some(target) && record.offset >= log_start
             };
             return self.scan(&file, way, may_hold, wanted, console);
@@ -132,7 +144,7 @@ impl Finder {
         file: &LogFile,
         way: Way,
         may_hold: impl Fn(&Head) -> bool,
-        wanted: impl Fn(&FoundRecord) -> bool,
+        wanted: impl Fn(&AnyRecord<'_>) -> bool,
         console: &mut Console,
     ) -> Result<Option<Found>, CliError> {
         let mut walk = Walk::new(file, way.start);
@@ -170,42 +182,15 @@ impl Finder {
     fn first(
         &mut self,
         entry: &Entry<'_>,
-        wanted: impl Fn(&FoundRecord) -> bool,
+        wanted: impl Fn(&AnyRecord<'_>) -> bool,
     ) -> Result<Option<FoundRecord>, Corruption> {
-        match entry {
-            Entry::Batch(batch) => {
-                let mut records = self.inflater.records(batch)?;
-                while let Some(record) = records.next_record() {
-                    let record = record?;
-                    let found = FoundRecord {
-                        offset: record.offset(),
-                        timestamp: record.timestamp(),
-                        key: record.key().map(<[u8]>::to_vec),
-                        value: record.value().map(<[u8]>::to_vec),
-                    };
-                    if wanted(&found) {
-                        return Ok(Some(found));
-                    }
-                }
-                Ok(None)
+        self.inflater.visit(entry, |record| {
+            if wanted(&record) {
+                ControlFlow::Break(FoundRecord::copy(&record))
+            } else {
+                ControlFlow::Continue(())
             }
-            Entry::Legacy(entry) => {
-                for record in self.inflater.legacy_records(entry)? {
-                    let record = record?;
-                    let found = FoundRecord {
-                        offset: record.offset(),
-                        timestamp: record.timestamp(),
-                        key: record.key().map(<[u8]>::to_vec),
-                        value: record.value().map(<[u8]>::to_vec),
-                    };
-                    if wanted(&found) {
-                        return Ok(Some(found));
-                    }
-                }
-                Ok(None)
-            }
-            _ => Ok(None),
-        }
+        })
     }
 }
 

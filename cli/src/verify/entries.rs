@@ -24,12 +24,14 @@ pub(super) struct Slot<T> {
 pub(super) struct Entries<'f> {
     window: Window<'f>,
     entry_len: usize,
+    /// Slots of zeros since the last entry that is none.
+    padding: u64,
 }
 
 impl<'f> Entries<'f> {
     /// The entries of a file, of `entry_len` bytes each.
     pub(super) fn new(file: &'f LogFile, entry_len: usize) -> Self {
-        Self { window: Window::new(file, 0, MAX_INDEX_BYTES), entry_len }
+        Self { window: Window::new(file, 0, MAX_INDEX_BYTES), entry_len, padding: 0 }
     }
 
     /// The file.
@@ -53,8 +55,40 @@ impl<'f> Entries<'f> {
         Ok(entry.map(|entry| Slot { at, entry }))
     }
 
+    /// As [`next`](Self::next), past slots that hold `padding`, which is all zeros.
+    pub(super) fn next_but<T: PartialEq>(
+        &mut self,
+        padding: &T,
+        parse: impl Fn(&[u8]) -> Option<T>,
+    ) -> Result<Option<Slot<T>>, CliError> {
+        loop {
+            let next = self.next(&parse)?;
+            if next.as_ref().is_none_or(|slot| slot.entry != *padding) {
+                return Ok(next);
+            }
+            self.padding += 1 + self.skip_zeros()?;
+        }
+    }
+
+    /// Names the padding before an entry at byte `at`, if there is any.
+    pub(super) fn name_hidden(&mut self, kind: Kind, at: u64, findings: &mut Findings) {
+        let slots = std::mem::take(&mut self.padding);
+        if slots > 0 {
+            let detail = format_args!("an entry behind {slots} slots of zeros");
+            findings.add(kind, self.path(), at, detail);
+        }
+    }
+
+    /// Names the padding at the end, which the index of an active segment has by right.
+    pub(super) fn name_padding(&self, is_active: bool, findings: &mut Findings) {
+        if self.padding > 0 && !is_active {
+            let detail = format_args!("{} slots", self.padding);
+            findings.add(Kind::IndexPadding, self.path(), None, detail);
+        }
+    }
+
     /// Steps over entries that are all zeros; returns how many.
-    pub(super) fn skip_zeros(&mut self) -> Result<u64, CliError> {
+    fn skip_zeros(&mut self) -> Result<u64, CliError> {
         let len = self.entry_len;
         let mut skipped = 0;
         loop {

@@ -23,7 +23,6 @@ pub(super) struct OffsetIndexCheck<'f> {
     open: Option<Slot<OffsetEntry>>,
     /// Entries that named a later batch.
     old_style: u64,
-    padding: u64,
 }
 
 impl<'f> OffsetIndexCheck<'f> {
@@ -36,7 +35,6 @@ impl<'f> OffsetIndexCheck<'f> {
             before: None,
             open: None,
             old_style: 0,
-            padding: 0,
         };
         check.read()?;
         Ok(check)
@@ -94,9 +92,7 @@ impl<'f> OffsetIndexCheck<'f> {
         if self.old_style > 0 {
             findings.add(Kind::IndexOld, path, None, format!("{} entries", self.old_style));
         }
-        if self.padding > 0 && !is_active {
-            findings.add(Kind::IndexPadding, path, None, format!("{} slots", self.padding));
-        }
+        self.entries.name_padding(is_active, findings);
         self.entries.finish(findings);
         Ok(())
     }
@@ -120,22 +116,14 @@ impl<'f> OffsetIndexCheck<'f> {
             );
             findings.add(Kind::IndexEntry, self.entries.path(), slot.at, detail);
         }
-        if self.padding > 0 {
-            let detail = format_args!("an entry behind {} slots of zeros", self.padding);
-            findings.add(Kind::IndexEntry, self.entries.path(), slot.at, detail);
-            self.padding = 0;
-        }
+        self.entries.name_hidden(Kind::IndexEntry, slot.at, findings);
     }
 
     /// Reads the next entry that is not padding.
     fn read(&mut self) -> Result<(), CliError> {
-        let padding = OffsetEntry::new(self.base, Position::new(0));
-        loop {
-            self.next = self.entries.next(|bytes| OffsetIndex::new(self.base, bytes).entry(0))?;
-            if self.next.is_none_or(|slot| slot.entry != padding) {
-                return Ok(());
-            }
-            self.padding += 1 + self.entries.skip_zeros()?;
-        }
+        let (base, padding) = (self.base, OffsetEntry::new(self.base, Position::new(0)));
+        let parse = |bytes: &[u8]| OffsetIndex::new(base, bytes).entry(0);
+        self.next = self.entries.next_but(&padding, parse)?;
+        Ok(())
     }
 }

@@ -24,7 +24,6 @@ pub(super) struct TimeIndexCheck<'f> {
     /// Batches were damaged or lost, so that the largest timestamp is not known.
     in_doubt: bool,
     old_style: u64,
-    padding: u64,
 }
 
 impl<'f> TimeIndexCheck<'f> {
@@ -38,7 +37,6 @@ impl<'f> TimeIndexCheck<'f> {
             largest: None,
             in_doubt: false,
             old_style: 0,
-            padding: 0,
         };
         check.read()?;
         Ok(check)
@@ -89,9 +87,7 @@ impl<'f> TimeIndexCheck<'f> {
         if self.old_style > 0 {
             findings.add(Kind::IndexOld, path, None, format_args!("{} entries", self.old_style));
         }
-        if self.padding > 0 && !is_active {
-            findings.add(Kind::IndexPadding, path, None, format_args!("{} slots", self.padding));
-        }
+        self.entries.name_padding(is_active, findings);
         if let Some((largest, offset)) = self.largest
             && !is_active
             && !self.in_doubt
@@ -134,23 +130,15 @@ impl<'f> TimeIndexCheck<'f> {
             );
             findings.add(Kind::TimeIndexEntry, self.entries.path(), slot.at, detail);
         }
-        if self.padding > 0 {
-            let detail = format_args!("an entry behind {} slots of zeros", self.padding);
-            findings.add(Kind::TimeIndexEntry, self.entries.path(), slot.at, detail);
-            self.padding = 0;
-        }
+        self.entries.name_hidden(Kind::TimeIndexEntry, slot.at, findings);
     }
 
     /// Reads the next entry that is not padding. The first slot may be all zeros and yet be an
     /// entry, of a record from 1970 at the base offset, but then nothing depends on it.
     fn read(&mut self) -> Result<(), CliError> {
-        let padding = TimeEntry::new(Timestamp::new(0), self.base);
-        loop {
-            self.next = self.entries.next(|bytes| TimeIndex::new(self.base, bytes).entry(0))?;
-            if self.next.is_none_or(|slot| slot.entry != padding) {
-                return Ok(());
-            }
-            self.padding += 1 + self.entries.skip_zeros()?;
-        }
+        let (base, padding) = (self.base, TimeEntry::new(Timestamp::new(0), self.base));
+        let parse = |bytes: &[u8]| TimeIndex::new(base, bytes).entry(0);
+        self.next = self.entries.next_but(&padding, parse)?;
+        Ok(())
     }
 }

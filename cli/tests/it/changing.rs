@@ -14,8 +14,8 @@ const CHANGING: &[&[&str]] = &[
     &["recover", "--all", "."],
     &["recover", "--all", "plain-0"],
     &["reindex", "--set", "index.interval.bytes=100", "."],
-    &["retain", "--now", "1900000000000", "."],
-    &["retain", "--now", "1900000000000", "plain-0"],
+    &["retain", "--now", "1900000000000", "--set", "retention.ms=1", "."],
+    &["retain", "--now", "1900000000000", "--set", "retention.ms=1", "plain-0"],
     &["salvage", "plain-0", "rescue-0"],
     &["truncate", "plain-0", "--to", "3"],
 ];

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::disk::{clean, copy, files, scratch, three_batches};
+use crate::disk::{clean, copy, files, scratch, state, three_batches};
 use crate::process::{Run, run};
 
 /// A day after the newest record of the golden disk's `plain-0`.
@@ -140,7 +140,7 @@ fn a_run_drops_what_the_dry_run_says_and_moves_the_log_start() {
 #[test]
 fn a_log_whose_last_segment_goes_keeps_its_end() {
     let dir = scratch(&[("t-0/00000000000000000000.log", &three_batches())]);
-    let wet = run(dir.path(), &["retain", "t-0"]);
+    let wet = run(dir.path(), &["retain", "--set", "retention.ms=1", "t-0"]);
     assert_eq!(wet.code, Some(0), "{}", wet.stderr);
     assert!(wet.text().contains("dropped 1 with 354 B; log start 9"), "{}", wet.text());
     let stat = objects(&run(dir.path(), &["stat", "--json", "t-0"])).remove(0);
@@ -153,4 +153,20 @@ fn a_record_from_the_future_is_named() {
     let args = ["retain", "--dry-run", "--explain", "--now", "8", "t-0"];
     let text = run(dir.path(), &args);
     assert!(text.text().contains("1970-01-01T00:00:01.008Z, 1 s in the future"), "{}", text.text());
+}
+
+/// Kafka's default of a week need not be what the topic has.
+#[test]
+fn without_a_setting_of_retention_nothing_is_dropped() {
+    let dir = copy("disk/clean");
+    let before = state(dir.path());
+    for settings in [&[][..], &["--set", "segment.ms=5"]] {
+        let run = run(dir.path(), &[&["retain"][..], settings, &["plain-0"]].concat());
+        assert_eq!(run.code, Some(2));
+        assert!(run.stderr.contains("--set retention.ms"), "{}", run.stderr);
+    }
+    assert_eq!(state(dir.path()), before);
+    fs::write(dir.path().join("server.properties"), "log.retention.hours=1\n").unwrap();
+    let args = ["retain", "--config", "server.properties", "plain-0"];
+    assert_eq!(run(dir.path(), &args).code, Some(0));
 }

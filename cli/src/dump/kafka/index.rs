@@ -22,9 +22,7 @@ pub(super) struct IndexDump<'a, 'f> {
 impl IndexDump<'_, '_> {
     /// The base offset that the name begins with.
     pub(super) fn base_offset(&mut self) -> Result<Option<Offset>, CliError> {
-        let name = self.file.path().file_name().unwrap_or_default().to_string_lossy();
-        let number = name.split('.').next().unwrap_or_default();
-        let offset = number.parse().ok().map(Offset::new);
+        let offset = self.file.base_offset();
         if offset.is_none() {
             let what = "the name does not begin with an offset";
             self.console.damage(self.file.path(), None, what)?;

@@ -1,7 +1,5 @@
 //! `.log` and `.checkpoint` files: a line a batch, and in depth a line a record.
 
-use std::path::Path;
-
 use alluvium_record_format::{
     Batch, BatchHeader, Codec, CorruptKind, Corruption, LegacyEntry, Position, Prefix, Sequence,
     TimestampType,
@@ -27,7 +25,7 @@ pub(super) fn dump(
     report: &mut Report,
     console: &mut Console,
 ) -> Result<(), CliError> {
-    heading(file.path(), console)?;
+    heading(file, console)?;
     let window = Window::new(file, 0, u64::from(options.max_bytes()));
     let lines = Lines { file, options, report, console, last_offset: -1 };
     let mut dump = LogDump { window, inflater: Inflater::default(), lines };
@@ -38,7 +36,8 @@ pub(super) fn dump(
 }
 
 /// The line that says where the log or snapshot stands.
-fn heading(path: &Path, console: &mut Console) -> Result<(), CliError> {
+fn heading(file: &LogFile, console: &mut Console) -> Result<(), CliError> {
+    let path = file.path();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let number = name.split('.').next().unwrap_or_default();
     if name == "bootstrap.checkpoint" {
@@ -52,7 +51,7 @@ fn heading(path: &Path, console: &mut Console) -> Result<(), CliError> {
         };
         console.print(format_args!("Snapshot end offset: {offset}, epoch: {epoch}\n"));
     } else {
-        let Ok(offset) = number.parse::<i64>() else {
+        let Some(offset) = file.base_offset() else {
             return console.damage(path, None, "the name does not begin with an offset");
         };
         console.print(format_args!("Log starting offset: {offset}\n"));

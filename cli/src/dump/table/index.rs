@@ -109,9 +109,7 @@ fn spare(file: &LogFile, count: usize, console: &mut Console) -> Result<(), CliE
     console.damage(file.path(), at, what)
 }
 
-/// The number that the name begins with, 0 where it has none.
+/// The base offset of the segment, 0 where the name has none.
 fn base_offset(file: &LogFile) -> Offset {
-    let name = file.path().file_name().unwrap_or_default().to_string_lossy();
-    let number = name.split('.').next().and_then(|number| number.parse().ok());
-    Offset::new(number.unwrap_or(0))
+    file.base_offset().unwrap_or_default()
 }

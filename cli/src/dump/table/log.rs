@@ -1,13 +1,15 @@
 //! The table of a log.
 
-use alluvium_record_format::{Batch, Entry, LegacyEntry, Offset, Record, Timestamp, TimestampType};
+use std::ops::ControlFlow;
+
+use alluvium_record_format::{Batch, Entry, LegacyEntry, Offset, Timestamp, TimestampType};
 use anstyle::{AnsiColor, Style};
 
 use super::Options;
 use crate::console::Console;
 use crate::dump::control;
 use crate::error::CliError;
-use crate::inflate::Inflater;
+use crate::inflate::{AnyRecord, Inflater};
 use crate::log_file::LogFile;
 use crate::preview::Preview;
 use crate::readable::{Bytes, Time};
@@ -37,9 +39,7 @@ pub(super) fn dump(
             return Ok(());
         };
         match walk.entry(&head)? {
-            Ok(Entry::Batch(batch)) => table.batch(&batch)?,
-            Ok(Entry::Legacy(entry)) => table.legacy(&entry)?,
-            Ok(_) => {}
+            Ok(entry) => table.entry(&entry)?,
             Err(corruption) => table.console.corruption(file.path(), corruption)?,
         }
         table.console.spill()?;
@@ -54,6 +54,15 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
+    fn entry(&mut self, entry: &Entry<'_>) -> Result<(), CliError> {
+        match entry {
+            Entry::Batch(batch) => self.batch(batch)?,
+            Entry::Legacy(entry) => self.legacy(entry)?,
+            _ => {}
+        }
+        if self.options.batches { Ok(()) } else { self.records(entry) }
+    }
+
     fn batch(&mut self, batch: &Batch<'_>) -> Result<(), CliError> {
         let header = batch.header();
         let attributes = header.attributes();
@@ -88,33 +97,6 @@ impl Table<'_> {
         if let Err(corruption) = crc {
             self.console.corruption(self.file.path(), corruption)?;
         }
-        if self.options.batches { Ok(()) } else { self.records(batch) }
-    }
-
-    fn records(&mut self, batch: &Batch<'_>) -> Result<(), CliError> {
-        let mut records = match self.inflater.records(batch) {
-            Ok(records) => records,
-            Err(corruption) => return self.console.corruption(self.file.path(), corruption),
-        };
-        let is_control = batch.header().attributes().is_control();
-        while let Some(record) = records.next_record() {
-            match record {
-                Ok(record) if is_control => control_line(self.console, &record),
-                Ok(record) => {
-                    let (key, value) = (record.key(), record.value());
-                    line(
-                        self.console,
-                        self.options.width(),
-                        (record.offset(), record.timestamp()),
-                        (key, value),
-                    );
-                    headers(self.console, &record, self.options.width());
-                    self.console.buffer().push(b'\n');
-                }
-                Err(corruption) => return self.console.corruption(self.file.path(), corruption),
-            }
-            self.console.spill()?;
-        }
         Ok(())
     }
 
@@ -136,30 +118,30 @@ impl Table<'_> {
         if let Err(corruption) = crc {
             self.console.corruption(self.file.path(), corruption)?;
         }
-        if self.options.batches {
-            return Ok(());
-        }
-        let records = match self.inflater.legacy_records(entry) {
-            Ok(records) => records,
-            Err(corruption) => return self.console.corruption(self.file.path(), corruption),
-        };
-        for record in records {
-            match record {
-                Ok(record) => {
-                    let (key, value) = (record.key(), record.value());
-                    line(
-                        self.console,
-                        self.options.width(),
-                        (record.offset(), record.timestamp()),
-                        (key, value),
-                    );
-                    self.console.buffer().push(b'\n');
-                }
-                Err(corruption) => return self.console.corruption(self.file.path(), corruption),
-            }
-            self.console.spill()?;
-        }
         Ok(())
+    }
+
+    fn records(&mut self, entry: &Entry<'_>) -> Result<(), CliError> {
+        let is_control = match entry {
+            Entry::Batch(batch) => batch.header().attributes().is_control(),
+            _ => false,
+        };
+        let (width, console) = (self.options.width(), &mut *self.console);
+        let failed = self.inflater.visit(entry, |record| {
+            if is_control {
+                control_line(console, &record);
+            } else {
+                line(console, width, record);
+            }
+            match console.spill() {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => ControlFlow::Break(error),
+            }
+        });
+        match failed {
+            Ok(failed) => failed.map_or(Ok(()), Err),
+            Err(corruption) => self.console.corruption(self.file.path(), corruption),
+        }
     }
 
     /// Ends the line of a batch, with a warning where its checksum is wrong.
@@ -181,40 +163,35 @@ impl std::fmt::Display for Range {
     }
 }
 
-/// Offset, time, key and value of a record; the line is left open.
-fn line(
-    console: &mut Console,
-    width: usize,
-    (offset, timestamp): (Offset, Option<Timestamp>),
-    (key, value): (Option<&[u8]>, Option<&[u8]>),
-) {
+/// A record.
+fn line(console: &mut Console, width: usize, record: AnyRecord<'_>) {
     let dim = console.style(Style::new().dimmed());
     console.print(format_args!(
-        "            {offset:>12}  {dim}{}{dim:#}  {} = {}",
-        Time(timestamp.map_or(-1, Timestamp::get)),
-        Preview::new(key, width),
-        Preview::new(value, width),
+        "            {:>12}  {dim}{}{dim:#}  {} = {}",
+        record.offset,
+        Time(record.timestamp.map_or(-1, Timestamp::get)),
+        Preview::new(record.key, width),
+        Preview::new(record.value, width),
     ));
-}
-
-fn headers(console: &mut Console, record: &Record<'_>, width: usize) {
-    for header in record.headers() {
+    for header in record.headers {
         console.print(format_args!(
             "  {}: {}",
             Preview::new(Some(header.key), width),
             Preview::new(header.value, width)
         ));
     }
+    console.buffer().push(b'\n');
 }
 
-fn control_line(console: &mut Console, record: &Record<'_>) {
+/// A control record.
+fn control_line(console: &mut Console, record: &AnyRecord<'_>) {
     let dim = console.style(Style::new().dimmed());
     console.print(format_args!(
         "            {:>12}  {dim}{}{dim:#} ",
-        record.offset(),
-        Time(record.timestamp().map_or(-1, Timestamp::get)),
+        record.offset,
+        Time(record.timestamp.map_or(-1, Timestamp::get)),
     ));
-    if let Err(kind) = control::print(record.key(), record.value(), console) {
+    if let Err(kind) = control::print(record.key, record.value, console) {
         console.print(format_args!(" {kind}"));
     }
     console.buffer().push(b'\n');
