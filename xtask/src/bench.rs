@@ -2,13 +2,23 @@
 
 mod append;
 mod batches;
+mod commit;
+mod crew;
+mod growing;
+mod io_count;
 mod iterate;
+mod leader;
 mod log_dir;
 mod lookup;
+mod outcome;
 mod pair;
 mod random;
+mod read;
+mod recover;
+mod rolls;
 mod serve;
 mod verify;
+mod vs_kafka;
 mod walk;
 
 use anyhow::{Result, bail};
@@ -25,19 +35,22 @@ pub(crate) fn run(flags: &flags::Bench) -> Result<()> {
     if cfg!(debug_assertions) {
         return again_in_release(flags);
     }
-    let bench = Bench::new(flags.slices.unwrap_or(pair::LEAST_SLICES));
-    let only = flags.only.as_deref().unwrap_or_default();
-    let mut below = 0;
     if !flags.json {
         println!("{}", Outcome::HEAD);
     }
-    for (name, run) in BENCHES {
-        if !name.contains(only) {
-            continue;
-        }
-        let outcome = run(&bench, name)?;
+    let only = flags.only.as_deref().unwrap_or_default();
+    let mut below = 0;
+    let mut tell = |outcome: &Outcome| {
         below += usize::from(!outcome.reached());
         println!("{}", if flags.json { outcome.json() } else { outcome.line() });
+    };
+    if flags.vs_kafka {
+        vs_kafka::run(only, &mut tell)?;
+    } else {
+        let bench = Bench::new(flags.slices.unwrap_or(pair::LEAST_SLICES));
+        for (name, run) in GROUPS.into_iter().flatten().filter(|(name, _)| name.contains(only)) {
+            tell(&run(&bench, name)?);
+        }
     }
     if below > 0 && flags.strict {
         bail!("{below} bars are not reached");
@@ -47,35 +60,27 @@ pub(crate) fn run(flags: &flags::Bench) -> Result<()> {
 
 type Run = fn(&Bench, &'static str) -> Result<Outcome>;
 
-/// Every bench, in the order of the layers.
-const BENCHES: [(&str, Run); 16] = [
-    ("walk-16KiB-batches", walk::run),
-    ("iterate-100B-records", iterate::run),
-    ("index-lookup-1.3M", lookup::run),
-    ("segment-append-16KiB", append::run),
-    ("verify-1GiB-1-thread", verify::one_thread),
-    ("verify-1GiB-2-threads", verify::two_threads),
-    ("verify-1GiB-1-thread-crate", verify::one_thread_crate),
-    ("verify-1GiB-2-threads-crate", verify::two_threads_crate),
-    ("serve-1MiB", serve::blocking),
-    ("serve-1MiB-cpu", serve::blocking_processor),
-    ("serve-1MiB-tokio", serve::tokio),
-    ("serve-1MiB-tokio-cpu", serve::tokio_processor),
-    ("serve-header-pushed", serve::pushed),
-    ("serve-corked", serve::corked),
-    ("serve-read-write", serve::copied),
-    ("serve-read-write-cpu", serve::copied),
+/// What each file measures, in the order of the layers.
+const GROUPS: [&[(&str, Run)]; 11] = [
+    walk::BENCHES,
+    iterate::BENCHES,
+    lookup::BENCHES,
+    append::BENCHES,
+    verify::BENCHES,
+    leader::BENCHES,
+    read::BENCHES,
+    commit::BENCHES,
+    recover::BENCHES,
+    rolls::BENCHES,
+    serve::BENCHES,
 ];
 
 fn again_in_release(flags: &flags::Bench) -> Result<()> {
     let mut again = workspace::cargo();
     again.args(["run", "--release", "--quiet", "--package", "xtask", "--", "bench"]);
-    if flags.json {
-        again.arg("--json");
-    }
-    if flags.strict {
-        again.arg("--strict");
-    }
+    let switches =
+        [(flags.vs_kafka, "--vs-kafka"), (flags.json, "--json"), (flags.strict, "--strict")];
+    again.args(switches.into_iter().filter_map(|(is_on, name)| is_on.then_some(name)));
     if let Some(only) = &flags.only {
         again.args(["--only", only]);
     }

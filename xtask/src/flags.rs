@@ -59,6 +59,8 @@ xflags::xflags! {
         }
         /// Measures each path against its bare twin, in turns; release build.
         cmd bench {
+            /// Against Kafka's own log in one warm JVM instead, over the same sizes and batches.
+            optional --vs-kafka
             /// One JSON object a line instead of a table.
             optional --json
             /// Fails when a bar is not reached.

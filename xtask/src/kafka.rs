@@ -3,6 +3,7 @@
 mod broker;
 mod client;
 mod relay;
+mod storage;
 mod tool;
 
 use std::env;
@@ -15,6 +16,7 @@ use anyhow::{Context, Result, bail};
 pub(crate) use self::broker::Broker;
 pub(crate) use self::client::{Client, Seen};
 pub(crate) use self::relay::Relay;
+pub(crate) use self::storage::Storage;
 pub(crate) use self::tool::{DumpTool, Printed};
 use crate::workspace;
 

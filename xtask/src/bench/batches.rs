@@ -8,6 +8,9 @@ use super::random::Random;
 /// Records in a batch of about 16 KiB.
 pub(super) const RECORDS: usize = 150;
 
+/// The time of the first record; each later one is a millisecond on.
+pub(super) const FIRST_TIMESTAMP: i64 = 1_750_000_000_000;
+
 /// Bytes of each value.
 const VALUE_BYTES: usize = 100;
 
@@ -33,7 +36,7 @@ impl Batches {
             let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(offset)));
             for _ in 0..records {
                 random.fill(&mut value);
-                let time = Timestamp::new(1_750_000_000_000 + offset);
+                let time = Timestamp::new(FIRST_TIMESTAMP + offset);
                 let record = SimpleRecord::new().timestamp(time).value(&value);
                 builder.append(&record).context("cannot build a batch")?;
                 offset += 1;
@@ -42,6 +45,18 @@ impl Batches {
             built.ends.push(built.bytes.len());
         }
         Ok(built)
+    }
+
+    /// All bytes in MiB.
+    #[expect(clippy::cast_precision_loss, reason = "a few megabytes")]
+    pub(super) fn mib(&self) -> f64 {
+        self.bytes.len() as f64 / f64::from(1 << 20)
+    }
+
+    /// How many batches.
+    #[expect(clippy::cast_precision_loss, reason = "some thousands")]
+    pub(super) fn count(&self) -> f64 {
+        self.ends.len() as f64
     }
 
     /// Each batch.

@@ -3,15 +3,19 @@
 use alluvium_record_format::{Batch, Position};
 use anyhow::{Result, bail, ensure};
 
+use super::Run;
 use super::batches::{Batches, RECORDS};
 use super::pair::{Bar, Bench, Outcome, must_refuse};
 use crate::allocations;
+
+/// What is measured here.
+pub(super) const BENCHES: &[(&str, Run)] = &[("iterate-100B-records", run)];
 
 /// Batches a slice: 1 MiB.
 const COUNT: usize = 64;
 
 /// The bare twin reads each length and jumps; ours reads every field of every record.
-pub(super) fn run(bench: &Bench, name: &'static str) -> Result<Outcome> {
+fn run(bench: &Bench, name: &'static str) -> Result<Outcome> {
     let batches = Batches::build(COUNT, RECORDS)?;
     let views = batches.iter().map(|bytes| Batch::parse(bytes, Position::new(0)));
     let views: Vec<Batch<'_>> = views.collect::<Result<_, _>>()?;

@@ -4,11 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use alluvium_log_manager::{Log, LogOptions};
 use alluvium_record_format::{Offset, Timestamp};
-use alluvium_segment::{ActiveSegment, Birth, DirLock, FilePool, PartitionDir, SegmentConfig};
+use alluvium_segment::{ActiveSegment, Birth, DirLock, FilePool, Io, PartitionDir, SegmentConfig};
 use anyhow::{Context, Result};
 
 use crate::workspace;
+
+/// More than any bench needs: closing files is not measured.
+const MAX_OPEN_FILES: usize = 10_000;
 
 /// An empty log directory, locked.
 #[derive(Debug)]
@@ -25,15 +29,40 @@ impl LogDir {
     ///
     /// When the disk refuses.
     pub(super) fn new(name: &str) -> Result<Self> {
+        Self::with_io(name, Io::new())
+    }
+
+    /// The same, with system calls that are watched.
+    ///
+    /// # Errors
+    ///
+    /// When the disk refuses.
+    pub(super) fn with_io(name: &str, io: Io) -> Result<Self> {
         let path = workspace::scratch().join("bench").join(name);
         workspace::empty_dir(&path)?;
         let lock = DirLock::acquire(&path).context("cannot lock the log directory")?;
-        Ok(Self { path, lock, pool: FilePool::new(100) })
+        Ok(Self { path, lock, pool: FilePool::with_io(MAX_OPEN_FILES, io) })
     }
 
     /// Its path.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// How a log here is opened: under our lock, with our files, and clean.
+    pub(super) fn options(&self) -> LogOptions {
+        Log::options().lock(self.lock.clone()).pool(Arc::clone(&self.pool)).clean(true)
+    }
+
+    /// A new log in a new partition.
+    ///
+    /// # Errors
+    ///
+    /// When the disk refuses.
+    pub(super) fn log(&self, partition: &str, options: LogOptions) -> Result<Log> {
+        let path = self.path.join(partition);
+        workspace::empty_dir(&path)?;
+        Ok(options.open(path)?)
     }
 
     /// A new segment 0 in a new partition.

@@ -5,9 +5,13 @@ use alluvium_record_format::{BatchBuilder, BatchSettings, Offset, SimpleRecord};
 use alluvium_segment::{ActiveSegment, SegmentConfig};
 use anyhow::{Context, Result, ensure};
 
+use super::Run;
 use super::log_dir::LogDir;
 use super::pair::{Bar, Bench, Outcome};
 use super::random::Random;
+
+/// What is measured here.
+pub(super) const BENCHES: &[(&str, Run)] = &[("index-lookup-1.3M", run)];
 
 /// Entries of the index: a default index file, almost full.
 const ENTRIES: u32 = 1_300_000;
@@ -16,7 +20,7 @@ const ENTRIES: u32 = 1_300_000;
 const COUNT: usize = 2_000;
 
 /// The twin is `partition_point`. Each slice of each side has targets of its own.
-pub(super) fn run(bench: &Bench, name: &'static str) -> Result<Outcome> {
+fn run(bench: &Bench, name: &'static str) -> Result<Outcome> {
     let dir = LogDir::new("lookup")?;
     let active = fill(&dir)?;
     let segment = active.segment();

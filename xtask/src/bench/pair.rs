@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 
+pub(super) use super::outcome::{Bar, Outcome, Quartiles};
+
 /// The fewest rounds whose median counts.
 pub(super) const LEAST_SLICES: usize = 501;
 
@@ -18,35 +20,20 @@ pub(super) struct Bench {
     rounds: usize,
 }
 
-/// What a bar asks for: our speed as a share of the twin's, at least.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bar(pub(super) f64);
-
-/// What came of one bench.
-#[derive(Debug)]
-pub(super) struct Outcome {
-    name: &'static str,
-    unit: &'static str,
-    ours: f64,
-    twin: f64,
-    speed: Quartiles,
-    noise: Quartiles,
-    bar: Bar,
-    rounds: usize,
-}
-
-/// The middle of many figures, and what half of them lie between.
-#[derive(Clone, Copy, Debug)]
-struct Quartiles {
-    low: f64,
-    median: f64,
-    high: f64,
-}
-
 impl Bench {
     /// At least [`LEAST_SLICES`] rounds.
     pub(super) fn new(rounds: usize) -> Self {
         Self { rounds: rounds.max(LEAST_SLICES) }
+    }
+
+    /// The same with so much fewer rounds, an odd number: for slices that take much longer.
+    pub(super) fn fewer(&self, divisor: usize) -> Self {
+        Self { rounds: self.rounds.div_ceil(divisor) | 1 }
+    }
+
+    /// The same with at least so many rounds.
+    pub(super) fn of_rounds(&self, least: usize) -> Self {
+        Self { rounds: self.rounds.max(least) }
     }
 
     /// Measures both sides. Each returns a figure that depends on all of its work; `work` is what
@@ -79,36 +66,72 @@ impl Bench {
         ours: &mut dyn Slice,
         twin: &mut dyn Slice,
     ) -> Result<Outcome> {
-        let mut times: [Vec<f64>; 3] = Default::default();
+        let [ours, twin, again] = self.times(&mut [ours, twin], [0, 1, 1])?;
+        let rate = |times: &[f64]| work / Quartiles::of(times.to_vec()).median;
+        Ok(Outcome::new(name, unit, bar, self.rounds)
+            .rates(rate(&ours), rate(&twin))
+            .speed(Quartiles::of(divided(&twin, &ours)), Quartiles::of(divided(&again, &twin))))
+    }
+
+    /// Measures what two threads gain over one, ours beside the twin's: the figure is our gain as
+    /// a share of the twin's. Each side is one thread and two threads that do `work` together.
+    ///
+    /// # Errors
+    ///
+    /// When a side fails.
+    pub(super) fn scaling<'a>(
+        &self,
+        name: &'static str,
+        (work, unit): (f64, &'static str),
+        bar: Bar,
+        ours: [&'a mut dyn Slice; 2],
+        twin: [&'a mut dyn Slice; 2],
+    ) -> Result<Outcome> {
+        let ([ours_one, ours_two], [twin_one, twin_two]) = (ours, twin);
+        let mut sides = [ours_one, ours_two, twin_one, twin_two];
+        let [one, two, bare_one, bare_two, again_one, again_two] =
+            self.times(&mut sides, [0, 1, 2, 3, 2, 3])?;
+        let gain = divided(&one, &two);
+        let bare_gain = divided(&bare_one, &bare_two);
+        let again_gain = divided(&again_one, &again_two);
+        let rate = |times: &[f64]| work / Quartiles::of(times.to_vec()).median;
+        let speed = Quartiles::of(divided(&gain, &bare_gain));
+        let noise = Quartiles::of(divided(&bare_gain, &again_gain));
+        Ok(Outcome::new(name, unit, bar, self.rounds)
+            .rates(rate(&two), rate(&bare_two))
+            .speed(speed, noise)
+            .count("our gain", Quartiles::of(gain).median)
+            .count("the twin's gain", Quartiles::of(bare_gain).median))
+    }
+
+    /// The seconds of each turn: in every round the sides run as `order` names them, each time
+    /// from another one on.
+    fn times<const TURNS: usize>(
+        &self,
+        sides: &mut [&mut dyn Slice],
+        order: [usize; TURNS],
+    ) -> Result<[Vec<f64>; TURNS]> {
+        let mut times = [const { Vec::new() }; TURNS];
         let warm_up = self.rounds / 10;
         for round in 0..warm_up + self.rounds {
-            for turn in 0..3 {
-                let side = (turn + round) % 3;
-                let slice: &mut dyn Slice = if side == 0 { ours } else { twin };
+            for turn in 0..TURNS {
+                let turn = (turn + round) % TURNS;
+                let slice = &mut *sides[order[turn]];
                 slice.prepare()?;
                 let (figure, seconds) = slice.timed()?;
                 black_box(figure);
                 if round >= warm_up {
-                    times[side].push(seconds);
+                    times[turn].push(seconds);
                 }
             }
         }
-        let [ours, twin, again] = times;
-        let ratios = |over: &[f64], under: &[f64]| {
-            Quartiles::of(over.iter().zip(under).map(|(over, under)| over / under).collect())
-        };
-        let rate = |times: &[f64]| work / Quartiles::of(times.to_vec()).median;
-        Ok(Outcome {
-            name,
-            unit,
-            ours: rate(&ours),
-            twin: rate(&twin),
-            speed: ratios(&twin, &ours),
-            noise: ratios(&again, &twin),
-            bar,
-            rounds: self.rounds,
-        })
+        Ok(times)
     }
+}
+
+/// The ratio of each round.
+fn divided(over: &[f64], under: &[f64]) -> Vec<f64> {
+    over.iter().zip(under).map(|(over, under)| over / under).collect()
 }
 
 /// One side of a pair.
@@ -149,59 +172,6 @@ impl<F: FnMut() -> Result<u64>> Slice for Bare<F> {
 
     fn run(&mut self) -> Result<u64> {
         (self.0)()
-    }
-}
-
-impl Outcome {
-    /// The head of the table that [`Self::line`] fills.
-    pub(super) const HEAD: &'static str = "bench                       ours       twin  unit       \
-        speed (quartiles)      twin/twin (quartiles)  bar";
-
-    /// Whether the bar is met.
-    pub(super) fn reached(&self) -> bool {
-        self.speed.median >= self.bar.0
-    }
-
-    /// A line for people.
-    pub(super) fn line(&self) -> String {
-        let Self { name, unit, ours, twin, speed, noise, bar, .. } = self;
-        let verdict = if self.reached() { "reached" } else { "BELOW" };
-        format!(
-            "{name:<22} {ours:>9.1}  {twin:>9.1}  {unit:<9} {}   {}   {:.2} {verdict}",
-            speed.shown(),
-            noise.shown(),
-            bar.0,
-        )
-    }
-
-    /// A line for programs.
-    pub(super) fn json(&self) -> String {
-        serde_json::json!({
-            "bench": self.name,
-            "unit": self.unit,
-            "ours": self.ours,
-            "twin": self.twin,
-            "speed": self.speed.median,
-            "speed_quartiles": [self.speed.low, self.speed.high],
-            "twin_against_itself": self.noise.median,
-            "twin_quartiles": [self.noise.low, self.noise.high],
-            "bar": self.bar.0,
-            "reached": self.reached(),
-            "rounds": self.rounds,
-        })
-        .to_string()
-    }
-}
-
-impl Quartiles {
-    fn of(mut figures: Vec<f64>) -> Self {
-        figures.sort_by(f64::total_cmp);
-        let at = |quarter: usize| figures[(figures.len() - 1) * quarter / 4];
-        Self { low: at(1), median: at(2), high: at(3) }
-    }
-
-    fn shown(&self) -> String {
-        format!("{:.3} ({:.3}..{:.3})", self.median, self.low, self.high)
     }
 }
 

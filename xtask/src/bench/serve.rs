@@ -21,7 +21,20 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::{Builder, Runtime};
 
+use super::Run;
 use super::pair::{Bar, Bench, Outcome, Slice};
+
+/// What is measured here.
+pub(super) const BENCHES: &[(&str, Run)] = &[
+    ("serve-1MiB", blocking),
+    ("serve-1MiB-cpu", blocking_processor),
+    ("serve-1MiB-tokio", tokio),
+    ("serve-1MiB-tokio-cpu", tokio_processor),
+    ("serve-header-pushed", pushed),
+    ("serve-corked", corked),
+    ("serve-read-write", copied),
+    ("serve-read-write-cpu", copied),
+];
 
 const MIB: u64 = 1 << 20;
 
@@ -47,32 +60,32 @@ const PROCESSOR: Bar = Bar(1.0 / 1.05);
 const BESIDE: Bar = Bar(0.0);
 
 /// Blocking code, by time.
-pub(super) fn blocking(bench: &Bench, name: &'static str) -> Result<Outcome> {
+fn blocking(bench: &Bench, name: &'static str) -> Result<Outcome> {
     measure(bench, name, WALL, sender_way)
 }
 
 /// Blocking code, by processor time.
-pub(super) fn blocking_processor(bench: &Bench, name: &'static str) -> Result<Outcome> {
+fn blocking_processor(bench: &Bench, name: &'static str) -> Result<Outcome> {
     measure(bench, name, PROCESSOR, sender_way)
 }
 
 /// From tokio, by time.
-pub(super) fn tokio(bench: &Bench, name: &'static str) -> Result<Outcome> {
+fn tokio(bench: &Bench, name: &'static str) -> Result<Outcome> {
     measure(bench, name, WALL, tokio_way)
 }
 
 /// From tokio, by processor time.
-pub(super) fn tokio_processor(bench: &Bench, name: &'static str) -> Result<Outcome> {
+fn tokio_processor(bench: &Bench, name: &'static str) -> Result<Outcome> {
     measure(bench, name, PROCESSOR, tokio_way)
 }
 
 /// A header that leaves at once, then `sendfile`.
-pub(super) fn pushed(bench: &Bench, name: &'static str) -> Result<Outcome> {
+fn pushed(bench: &Bench, name: &'static str) -> Result<Outcome> {
     measure(bench, name, BESIDE, |wire| Ok(Box::new(move |at| bare(&wire, at, SendFlags::empty()))))
 }
 
 /// Cork, header, `sendfile`, no cork.
-pub(super) fn corked(bench: &Bench, name: &'static str) -> Result<Outcome> {
+fn corked(bench: &Bench, name: &'static str) -> Result<Outcome> {
     measure(bench, name, BESIDE, |wire| {
         Ok(Box::new(move |at| {
             set_tcp_cork(&wire.socket, true)?;
@@ -83,7 +96,7 @@ pub(super) fn corked(bench: &Bench, name: &'static str) -> Result<Outcome> {
 }
 
 /// `pread` into a buffer, then a write.
-pub(super) fn copied(bench: &Bench, name: &'static str) -> Result<Outcome> {
+fn copied(bench: &Bench, name: &'static str) -> Result<Outcome> {
     measure(bench, name, BESIDE, |wire| {
         let mut buffer = vec![0; 128 * 1024];
         Ok(Box::new(move |at| {

@@ -12,9 +12,18 @@ use alluvium::verify;
 use alluvium_segment::SegmentConfig;
 use anyhow::{Context, Result, ensure};
 
+use super::Run;
 use super::batches::{Batches, RECORDS};
 use super::log_dir::LogDir;
 use super::pair::{Bar, Bench, Outcome, must_refuse};
+
+/// What is measured here.
+pub(super) const BENCHES: &[(&str, Run)] = &[
+    ("verify-1GiB-1-thread", one_thread),
+    ("verify-1GiB-2-threads", two_threads),
+    ("verify-1GiB-1-thread-crate", one_thread_crate),
+    ("verify-1GiB-2-threads-crate", two_threads_crate),
+];
 
 /// Partitions of one segment each: with [`BATCHES`], a gigabyte.
 const PARTITIONS: usize = 64;
@@ -34,22 +43,22 @@ const A_THREAD: usize = 4;
 type Crc = fn(&[u8]) -> u32;
 
 /// One thread on both sides, our CRC.
-pub(super) fn one_thread(bench: &Bench, name: &'static str) -> Result<Outcome> {
+fn one_thread(bench: &Bench, name: &'static str) -> Result<Outcome> {
     run(bench, name, 1, alluvium_record_format::crc32c)
 }
 
 /// Two threads on both sides, our CRC.
-pub(super) fn two_threads(bench: &Bench, name: &'static str) -> Result<Outcome> {
+fn two_threads(bench: &Bench, name: &'static str) -> Result<Outcome> {
     run(bench, name, 2, alluvium_record_format::crc32c)
 }
 
 /// One thread on both sides, the CRC of the `crc32c` crate in the twin.
-pub(super) fn one_thread_crate(bench: &Bench, name: &'static str) -> Result<Outcome> {
+fn one_thread_crate(bench: &Bench, name: &'static str) -> Result<Outcome> {
     run(bench, name, 1, crc32c::crc32c)
 }
 
 /// Two threads on both sides, the CRC of the `crc32c` crate in the twin.
-pub(super) fn two_threads_crate(bench: &Bench, name: &'static str) -> Result<Outcome> {
+fn two_threads_crate(bench: &Bench, name: &'static str) -> Result<Outcome> {
     run(bench, name, 2, crc32c::crc32c)
 }
 

@@ -3,14 +3,18 @@
 use alluvium_record_format::{Batch, Position};
 use anyhow::Result;
 
+use super::Run;
 use super::batches::{Batches, RECORDS};
 use super::pair::{Bar, Bench, Outcome, must_refuse};
+
+/// What is measured here.
+pub(super) const BENCHES: &[(&str, Run)] = &[("walk-16KiB-batches", run)];
 
 /// Batches in the buffer: 4 MiB, more than the inner caches hold.
 const COUNT: usize = 256;
 
 /// The bare twin is one call of the `crc32c` crate over the same bytes.
-pub(super) fn run(bench: &Bench, name: &'static str) -> Result<Outcome> {
+fn run(bench: &Bench, name: &'static str) -> Result<Outcome> {
     let mut batches = Batches::build(COUNT, RECORDS)?;
     let middle = batches.bytes.len() / 2 + 1_000; // among the records of a batch
     batches.bytes[middle] ^= 1;

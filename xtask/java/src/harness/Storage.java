@@ -35,10 +35,10 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
  * <pre>
  * append DIR MIB RECORDS   bytes a second of a leader, batches of so many 100-byte records
  * read DIR COUNT           random reads a second
- * times DIR COUNT          look-ups by timestamp a second
+ * times DIR COUNT FROM TO  look-ups of timestamps between these a second
  * recover DIR              bytes a second of a start without the clean marker
  * many DIR SEGMENTS        makes so many small segments; answers their number
- * open DIR                 seconds of a start with the clean marker
+ * open DIR                 segments a second of a start with the clean marker
  * </pre>
  */
 public final class Storage {
@@ -61,7 +61,8 @@ public final class Storage {
     return switch (words[0]) {
       case "append" -> append(dir, Long.parseLong(words[2]) << 20, Integer.parseInt(words[3]));
       case "read" -> read(dir, Integer.parseInt(words[2]));
-      case "times" -> times(dir, Integer.parseInt(words[2]));
+      case "times" -> times(dir, Integer.parseInt(words[2]), Long.parseLong(words[3]),
+          Long.parseLong(words[4]));
       case "recover" -> recover(dir);
       case "many" -> many(dir, Integer.parseInt(words[2]));
       case "open" -> open(dir);
@@ -150,12 +151,15 @@ public final class Storage {
     }
   }
 
-  private double times(File dir, int count) throws Exception {
+  private double times(File dir, int count, long from, long to) throws Exception {
     try (Opened opened = new Opened(dir, config(), true)) {
-      long now = System.currentTimeMillis();
       long start = System.nanoTime();
       for (int i = 0; i < count; i++) {
-        opened.log.fetchOffsetByTimestamp(now - random.nextInt(600_000), Optional.empty());
+        long time = from + (long) (random.nextDouble() * (to - from));
+        var found = opened.log.fetchOffsetByTimestamp(time, Optional.empty());
+        if (found.timestampAndOffsetOpt().isEmpty()) {
+          throw new IllegalStateException("nothing at " + time);
+        }
       }
       return count / seconds(start);
     }
@@ -193,7 +197,8 @@ public final class Storage {
     config.put("segment.index.bytes", "4096");
     long start = System.nanoTime();
     try (Opened opened = new Opened(dir, config, true)) {
-      return seconds(start);
+      double seconds = seconds(start);
+      return opened.log.numberOfSegments() / seconds;
     }
   }
 
