@@ -1,5 +1,6 @@
 //! The time index of a segment as a file. Format: `docs/format/time-index.md`.
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::path::Path;
 
@@ -112,15 +113,15 @@ impl TimeIndexFile {
     /// Returns the entry with the largest timestamp that is not above `target`.
     ///
     /// Every record with a later timestamp lies behind the entry's offset. `None` below the
-    /// first entry: search from the start of the segment. Binary search: O(log n), no lock, no
-    /// allocation, no I/O beyond page faults.
+    /// first entry: search from the start of the segment. O(log n), and a few probes beside one
+    /// another where time passes evenly; no lock, no allocation, no I/O beyond page faults.
     ///
     /// Source: `TimeIndex.lookup` in Kafka; `docs/format/time-index.md#lookup`.
     #[must_use]
     pub fn lookup(&self, target: Timestamp) -> Option<TimeEntry> {
         let target = target.get();
         self.read(|entries| {
-            let above = entries.partition_point(|words| load_timestamp(words) <= target);
+            let above = count_not_above(entries, target);
             entries.get(above.checked_sub(1)?).map(load)
         })
     }
@@ -220,6 +221,61 @@ fn load_timestamp(words: &Stored) -> i64 {
     timestamp_of(high, low)
 }
 
+/// How many entries are not above `target`.
+///
+/// Time mostly passes evenly, so the search begins where `target` lies between the first entry
+/// and the last, and widens from there: in memory that it has just met, not all over the file.
+fn count_not_above(entries: &[Stored], target: i64) -> usize {
+    let is_above = |words: &Stored| load_timestamp(words) > target;
+    let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return 0 };
+    if is_above(first) {
+        return 0;
+    }
+    if !is_above(last) {
+        return entries.len();
+    }
+    let range = widen(entries.len(), guess(entries.len(), first, last, target), |slot| {
+        entries.get(slot).is_none_or(is_above)
+    });
+    let part = entries.get(range.clone()).unwrap_or_default();
+    range.start.saturating_add(part.partition_point(|words| !is_above(words)))
+}
+
+/// The slots among which the first that `is_above` is, or before which it ends: from `guess` on in
+/// steps that grow.
+fn widen(count: usize, guess: usize, is_above: impl Fn(usize) -> bool) -> Range<usize> {
+    let (mut near, mut step) = (guess, FIRST_STEP);
+    if is_above(near) {
+        loop {
+            let probe = near.saturating_sub(step);
+            if probe == 0 || !is_above(probe) {
+                return probe..near;
+            }
+            (near, step) = (probe, step.saturating_mul(4));
+        }
+    }
+    loop {
+        let probe = near.saturating_add(step);
+        if probe >= count || is_above(probe) {
+            return near..probe.min(count);
+        }
+        (near, step) = (probe, step.saturating_mul(4));
+    }
+}
+
+/// The slot of `target` among `count`, if time passed evenly between the first and the last.
+fn guess(count: usize, first: &Stored, last: &Stored, target: i64) -> usize {
+    let first = load_timestamp(first);
+    let distance = |to: i64| u128::from(to.abs_diff(first));
+    let slots = u128::try_from(count).unwrap_or(0);
+    let slot = distance(target).saturating_mul(slots).checked_div(distance(load_timestamp(last)));
+    let slot = slot.and_then(|slot| usize::try_from(slot).ok()).unwrap_or(0);
+    slot.min(count.saturating_sub(1))
+}
+
+/// Entries between the guess and the first probe beside it.
+const FIRST_STEP: usize = 8;
+
 /// The entries of a file that was just opened: its whole slots without the zeros at the end.
 fn count_entries(slots: &[AtomicU32]) -> usize {
     let (slots, _) = slots.as_chunks::<3>();
@@ -233,5 +289,37 @@ fn count_entries(slots: &[AtomicU32]) -> usize {
             0 if load(first) == [0; 3] => 0,
             others => others.saturating_add(1),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots(times: &[i64]) -> Vec<AtomicU32> {
+        let words = |time: &i64| {
+            let [a, b, c, d, e, f, g, h] = time.to_be_bytes();
+            let (high, low) = ([a, b, c, d], [e, f, g, h]);
+            [u32::from_ne_bytes(high), u32::from_ne_bytes(low), 0].map(AtomicU32::new)
+        };
+        times.iter().flat_map(words).collect()
+    }
+
+    #[test]
+    fn every_time_is_found_however_unevenly_times_lie() {
+        let even: Vec<i64> = (0..500).map(|slot| 1_000 + slot * 10).collect();
+        let late: Vec<i64> = (0..500).map(|slot| slot * slot * slot).collect();
+        let early: Vec<i64> = (0..500)
+            .map(|slot| i64::from((slot + 1_u32).ilog2()) * 1_000 + i64::from(slot))
+            .collect();
+        for times in [even, late, early, vec![5], vec![5, i64::MAX], vec![]] {
+            let words = slots(&times);
+            let (entries, _) = words.as_chunks::<3>();
+            let around = times.iter().flat_map(|time| [time - 1, *time, time.saturating_add(1)]);
+            for target in around.chain([i64::MIN, -1, 0, i64::MAX]) {
+                let expected = times.partition_point(|time| *time <= target);
+                assert_eq!(count_not_above(entries, target), expected, "{target} in {times:?}");
+            }
+        }
     }
 }
