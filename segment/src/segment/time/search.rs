@@ -36,9 +36,9 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
         let file = self.segment.log_file()?;
         let mut work = WORK.take();
         // What is left there is of another search.
-        work.bytes.clear();
+        work.filled = 0;
         let found = self.run_in(&file, &mut work, from, after);
-        if work.bytes.capacity() <= LARGE_BYTES && work.inflated.capacity() <= LARGE_BYTES {
+        if work.buffer.capacity() <= LARGE_BYTES && work.inflated.capacity() <= LARGE_BYTES {
             WORK.set(work);
         }
         found
@@ -101,7 +101,7 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
             return Ok(None);
         }
         self.read(file, work, next.position, to_usize(left).min(CHUNK_BYTES))?;
-        let Ok(batch) = BatchAt::of(&work.bytes, next.position) else { return Ok(None) };
+        let Ok(batch) = BatchAt::of(work.bytes(), next.position) else { return Ok(None) };
         let adjoins = batch.magic == 2
             && last.checked_add(1) == Some(batch.base_offset)
             && batch.last_offset == next.offset
@@ -126,7 +126,7 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
             // Not compressed: the record may be near the start.
             self.read(file, work, batch.position, need.min(CHUNK_BYTES))?;
             // Where these bytes break off, or are damaged, is left to a look at all of them.
-            if let Ok(Some(found)) = self.find_plain(header, &work.bytes, batch.position) {
+            if let Ok(Some(found)) = self.find_plain(header, work.bytes(), batch.position) {
                 return Ok(Some(found));
             }
         }
@@ -169,8 +169,8 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
 
     /// The record, in the entry whose bytes were read.
     fn find_whole(&self, work: &mut Work, at: Position) -> Result<Option<FoundRecord>, Corruption> {
-        let Work { bytes, inflated, decompressor, .. } = work;
-        match Entry::parse(bytes, at)? {
+        let Work { buffer, filled, inflated, decompressor, .. } = work;
+        match Entry::parse(&buffer[..*filled], at)? {
             Entry::Batch(batch) if batch.header().attributes().codec() == Some(Codec::None) => {
                 return self.find_plain(batch.header(), batch.bytes(), batch.payload_position());
             }
@@ -214,27 +214,23 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
     ) -> Result<(), SegmentError> {
         if work.at != at {
             work.at = at;
-            work.bytes.clear();
+            work.filled = 0;
         }
-        let have = work.bytes.len();
+        let have = work.filled;
         if have >= need {
-            work.bytes.truncate(need);
+            work.filled = need;
             return Ok(());
         }
-        work.bytes.resize(need, 0);
+        if work.buffer.len() < need {
+            work.buffer.resize(need, 0);
+        }
         let from = u64::from(at.get()) + have as u64;
         let io = self.segment.dir().io();
-        let read = io.read_full(file, &|| self.path(), &mut work.bytes[have..], from);
-        match read {
-            Ok(count) => {
-                work.bytes.truncate(have + count);
-                Ok(())
-            }
-            Err(source) => {
-                work.bytes.truncate(have);
-                Err(SegmentError::io(IoOp::Read, self.path(), at.get(), source))
-            }
-        }
+        let read = io.read_full(file, &|| self.path(), &mut work.buffer[have..need], from);
+        let count =
+            read.map_err(|source| SegmentError::io(IoOp::Read, self.path(), at.get(), source))?;
+        work.filled = have + count;
+        Ok(())
     }
 
     fn path(&self) -> PathBuf {
@@ -249,11 +245,19 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
 /// Memory that the searches of a thread use again and again.
 #[derive(Default)]
 struct Work {
-    /// What was read from byte `at` on.
-    bytes: Vec<u8>,
+    /// Begins with what was read from byte `at` on; it never becomes shorter.
+    buffer: Vec<u8>,
+    filled: usize,
     at: Position,
     inflated: Vec<u8>,
     decompressor: Decompressor,
+}
+
+impl Work {
+    /// What was read from byte `at` on.
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.filled]
+    }
 }
 
 thread_local! {
