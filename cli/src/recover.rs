@@ -193,6 +193,10 @@ fn warning(warning: &Warning) -> String {
         Warning::DamageKept { base_offset, damage, .. } => {
             format!("damage in segment {base_offset}, kept: {damage}")
         }
+        Warning::Overlap { base_offset, reaches, end, .. } => format!(
+            "segment {base_offset} reaches to offset {reaches}, the last segment to {end}: the log \
+             ends at {reaches}"
+        ),
         Warning::EpochsRebuilt(damage) => {
             format!("damaged leader epochs, rebuilt from the log: {damage}")
         }

@@ -86,7 +86,8 @@ pub enum Reason {
     Unflushed,
     /// Bytes of the log file are no batch, or a batch is damaged or cut off.
     Damage(Corruption),
-    /// A batch lies below one that is indexed. Kafka empties such a segment.
+    /// A batch lies below one that is indexed: it is cut, and what follows it. Kafka empties such a
+    /// segment.
     #[non_exhaustive]
     OutOfOrder {
         /// The last indexed offset.

@@ -84,6 +84,7 @@ impl<'p> Loader<'p> {
         if epochs_are_damaged {
             self.rebuild_epochs().map_err(|e| self.failed(e))?;
         }
+        self.pass_overlap().map_err(|e| self.failed(e))?;
         let is_empty = self.clear_if_start_is_beyond_end()?;
         self.finish(is_empty)
     }
@@ -256,6 +257,30 @@ impl<'p> Loader<'p> {
                     self.epochs.assign(epoch, batch.base_offset());
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Where a sealed segment reaches beyond the end of the last one, as behind a stray file that
+    /// somebody put there, the log ends where it does: an append at a lower offset would be
+    /// acknowledged, and hidden from readers that come along the old records of that offset.
+    fn pass_overlap(&mut self) -> Result<(), FileError> {
+        let bases = self.directory.bases();
+        let ([.., sealed, last], Some((_, end))) = (bases.as_slice(), self.end) else {
+            return Ok(());
+        };
+        let tail = self.directory.tail(SegmentFileName::new(*sealed, FileKind::Log))?;
+        // An offset that does not fit is damage; it is seen to elsewhere.
+        if tail.next_offset > end && overflow(*sealed, tail.next_offset).is_none() {
+            let (base_offset, reaches) = (*sealed, tail.next_offset);
+            tracing::warn!(
+                base_offset = base_offset.get(),
+                reaches = reaches.get(),
+                end = end.get(),
+                "a segment reaches beyond the end of the last one"
+            );
+            self.report.warnings.push(Warning::Overlap { base_offset, reaches, end });
+            self.end = Some((*last, reaches));
         }
         Ok(())
     }

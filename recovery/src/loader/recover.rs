@@ -100,8 +100,7 @@ impl Loader<'_> {
         if is_cut {
             self.cut(base, file_bytes, found).map_err(|e| self.failed(e))?;
         }
-        let is_emptied = matches!(found.stop, Some(Stop::OutOfOrder { .. }));
-        if !self.is_trusted(recovery) && !is_emptied {
+        if !self.is_trusted(recovery) {
             state.take_snapshot(&mut self.directory, true).map_err(|e| self.failed(e))?;
         }
         self.note_end(base, found.next_offset);
@@ -345,7 +344,7 @@ impl<'w, 'p> SegmentWalk<'w, 'p> {
             let base_offset = self.recovery.base;
             self.warnings.push(Warning::DamageKept { base_offset, damage });
         }
-        let mut found = Found {
+        Found {
             // The rule never makes a final entry below the last one.
             indexes: self.builder.finish().unwrap_or_default(),
             aborted: self.aborted,
@@ -354,16 +353,7 @@ impl<'w, 'p> SegmentWalk<'w, 'p> {
             next_offset: self.next_offset,
             damage,
             stop,
-        };
-        // Kafka empties a segment whose offsets fall back below an indexed one.
-        let is_emptied = matches!(stop, Some(Stop::OutOfOrder { .. }));
-        if is_emptied && self.recovery.damage == Damage::Cut {
-            found.indexes = BuiltIndexes::default();
-            found.aborted = Vec::new();
-            (found.kept_bytes, found.batch_count) = (0, 0);
-            found.next_offset = self.recovery.base;
         }
-        found
     }
 }
 

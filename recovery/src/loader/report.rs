@@ -65,6 +65,17 @@ pub enum Warning {
         /// The first damage.
         damage: Corruption,
     },
+    /// A sealed segment reaches beyond the end of the last one: the log ends where it does. A
+    /// stray or misnamed file lies between.
+    #[non_exhaustive]
+    Overlap {
+        /// The base offset of the segment.
+        base_offset: Offset,
+        /// The offset after its last record.
+        reaches: Offset,
+        /// The offset after the last record of the last segment.
+        end: Offset,
+    },
     /// The leader epochs were damaged and have been rebuilt from the log.
     EpochsRebuilt(Damage),
     /// A batch of a producer that no leader would have taken; producer state passes over it.

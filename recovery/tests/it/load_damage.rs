@@ -1,7 +1,8 @@
 //! Damage that was met in the field, and what a load makes of it.
 
 use alluvium_record_format::Offset;
-use alluvium_recovery::{Reason, ScanConfig, Warning};
+use alluvium_recovery::{LoadConfig, Reason, ScanConfig, Warning};
+use alluvium_segment::{ActiveSegment, Birth};
 
 use crate::batches::TestBatch;
 use crate::directory::Disk;
@@ -360,6 +361,54 @@ fn a_sealed_segment_that_cannot_be_split_is_kept_and_reported() {
     assert_eq!((segments(&loaded), loaded.log_end_offset.get()), (vec![(0, 354), (20, 118)], 23));
     let kept = |warning: &Warning| matches!(warning, Warning::DamageKept { .. });
     assert!(loaded.report.warnings.iter().any(kept));
+}
+
+/// Kafka empties such a segment.
+#[test]
+fn batches_that_come_twice_are_cut_and_cost_nothing_before_them() {
+    for twice in 0..2 {
+        let disk = Disk::new();
+        let sound = all_l3();
+        disk.segment_with_indexes(0, &[sound.clone(), l3(twice), l3(2)].concat());
+        let log = disk.load(&unclean());
+        assert_eq!((segments(&log), log.log_end_offset.get()), (vec![(0, 354)], 9));
+        assert_eq!(disk.files()["00000000000000000000.log"], sound);
+        assert_eq!(disk.files()["00000000000000000000.index"], L3_INDEX);
+        assert_eq!(log.report.cut_bytes(), 236);
+        assert_eq!(disk.load(&unclean()).report.cut_bytes(), 0);
+    }
+}
+
+/// An append at offset 1 would be acknowledged, and hidden behind the old record of that offset.
+#[test]
+fn a_stray_segment_does_not_take_the_log_end_back_into_the_one_before_it() {
+    for (config, stray) in
+        [(clean(1), vec![]), (unclean(), vec![]), (clean(2), at_offset(l3(0), 1))]
+    {
+        let disk = Disk::new();
+        disk.segment_with_indexes(0, &all_l3());
+        disk.segment_with_indexes(1, &stray);
+        let config = config.recovery_point(Offset::new(9));
+        let log = disk.load(&config);
+        assert_eq!(log.log_end_offset.get(), 9);
+        assert_eq!(log.report.cut_bytes(), 0);
+        let found = |warning: &Warning| matches!(warning, Warning::Overlap { reaches, .. } if reaches.get() == 9);
+        assert_eq!(log.report.warnings.iter().filter(|it| found(it)).count(), 1);
+        drop(log);
+        let last = append_at(&disk, &config, 9);
+        assert_eq!(last, Some((9, 9)));
+        assert_eq!(disk.load(&config).log_end_offset.get(), 10);
+    }
+}
+
+/// Appends one record at an offset; returns the last batch that a reader of all sees.
+fn append_at(disk: &Disk, config: &LoadConfig, offset: i64) -> Option<(i64, i64)> {
+    let log = disk.load(config);
+    let last = log.segments.last().unwrap().clone();
+    let mut active = ActiveSegment::reopen(last, config.segment, Birth::at(NOW)).unwrap();
+    active.append(&at_offset(bytes(HEX_A), offset)).unwrap();
+    active.seal().unwrap();
+    batches(&log).last().copied()
 }
 
 #[test]

