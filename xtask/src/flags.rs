@@ -57,6 +57,12 @@ xflags::xflags! {
             /// Segments of the four logs together; default 100,000.
             optional --one-log count: u32
         }
+        /// Appends, reads, retention, rolls, truncations and deletions at the same time: every
+        /// batch that a reader gets is compared with what was committed. Release build.
+        cmd load {
+            /// How long; default 20.
+            optional --seconds seconds: u64
+        }
         /// Measures each path against its bare twin, in turns; release build.
         cmd bench {
             /// Against Kafka's own log in one warm JVM instead, over the same sizes and batches.

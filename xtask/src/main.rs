@@ -20,6 +20,7 @@ mod kafka;
 mod kill;
 mod layers;
 mod lint;
+mod load;
 mod many;
 mod oracle;
 mod proof;
@@ -63,6 +64,7 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::Replay(replay) => replay::run(&replay.dirs),
         Cmd::ReplayCompaction(replay) => replay_compaction::run(&replay.dirs),
         Cmd::ManyPartitions(many) => many::run(&many),
+        Cmd::Load(load) => load::run(load.seconds.unwrap_or(20)),
         Cmd::Conformance(conformance) => conformance::run(&conformance.dirs),
     }
 }
