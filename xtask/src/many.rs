@@ -29,7 +29,7 @@ const DESCRIPTORS: u64 = 1024;
 const MAX_RATIO: f64 = 4.0;
 
 /// Bytes of memory that an idle partition may take.
-const MAX_BYTES: f64 = 8192.0;
+const MAX_BYTES: u64 = 8192;
 
 /// Makes the disk, and puts a manager through everything.
 ///
@@ -48,7 +48,7 @@ pub(crate) fn run(flags: &flags::ManyPartitions) -> Result<()> {
         segments: flags.segments.unwrap_or(3),
     };
     let process = Process::with_descriptors(DESCRIPTORS)?;
-    println!("open files allowed, from /proc/self/limits: {}", process.limit()?);
+    println!("open files allowed, from /proc/self/limits: {}", process::limit()?);
     let dir = workspace::scratch().join("many-partitions");
     workspace::empty_dir(&dir)?;
     partitions(&dir, layout, &process)?;
@@ -68,7 +68,7 @@ fn partitions(dir: &Path, layout: Layout, process: &Process) -> Result<()> {
     let bytes = idle_memory(dir, layout, process)?;
     unclean_open(dir, layout)?;
     ensure!(ratio <= MAX_RATIO, "a clean open takes {ratio:.2} x the bare calls");
-    ensure!(bytes <= MAX_BYTES, "an idle partition takes {bytes:.0} bytes");
+    ensure!(bytes <= MAX_BYTES, "an idle partition takes {bytes} bytes");
     Ok(())
 }
 
@@ -96,16 +96,15 @@ fn clean_opens(dir: &Path, layout: Layout, process: &Process) -> Result<f64> {
 }
 
 /// Opens the disk, measures memory, and uses every partition. Ends without a stop.
-fn idle_memory(dir: &Path, layout: Layout, process: &Process) -> Result<f64> {
-    let before = (process.anonymous_bytes()?, allocations::live_bytes());
+fn idle_memory(dir: &Path, layout: Layout, process: &Process) -> Result<u64> {
+    let before = (process::anonymous_bytes()?, allocations::live_bytes());
     let (manager, _) = start(dir, FilePool::for_this_process())?;
-    let after = (process.anonymous_bytes()?, allocations::live_bytes());
-    let each = |before: u64, after: u64| {
-        after.saturating_sub(before) as f64 / f64::from(layout.partitions)
-    };
+    let after = (process::anonymous_bytes()?, allocations::live_bytes());
+    let each =
+        |before: u64, after: u64| after.saturating_sub(before) / u64::from(layout.partitions);
     let (resident, heap) = (each(before.0, after.0), each(before.1, after.1));
-    println!("an idle partition: {heap:.0} bytes of heap, {resident:.0} of anonymous memory");
-    println!("maps, from /proc/self/maps: {}", process.maps()?);
+    println!("an idle partition: {heap} bytes of heap, {resident} of anonymous memory");
+    println!("maps, from /proc/self/maps: {}", process::maps()?);
     let (took, ()) = timed(|| use_all(&manager, layout, process))?;
     println!("an append, a read and a look-up in each: {} ms", took.as_millis());
     manager.tick();

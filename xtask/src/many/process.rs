@@ -19,14 +19,6 @@ impl Process {
         Ok(Self { most_descriptors: AtomicU64::new(0) })
     }
 
-    /// The bound, as the kernel says it.
-    pub(super) fn limit(&self) -> Result<String> {
-        let text = fs::read_to_string("/proc/self/limits")?;
-        let line = text.lines().find_map(|line| line.strip_prefix("Max open files"));
-        let words: Vec<&str> = line.context("no line of open files")?.split_whitespace().collect();
-        Ok(words.join(" "))
-    }
-
     /// Counts the open descriptors.
     pub(super) fn sample(&self) {
         let count = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
@@ -37,17 +29,25 @@ impl Process {
     pub(super) fn most_descriptors(&self) -> u64 {
         self.most_descriptors.load(Ordering::Relaxed)
     }
+}
 
-    /// Bytes of memory that no file is behind.
-    pub(super) fn anonymous_bytes(&self) -> Result<u64> {
-        let text = fs::read_to_string("/proc/self/smaps_rollup")?;
-        let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:"));
-        let kib = line.and_then(|line| line.trim().strip_suffix("kB")).context("no Anonymous")?;
-        Ok(kib.trim().parse::<u64>()? * 1024)
-    }
+/// The bound, as the kernel says it.
+pub(super) fn limit() -> Result<String> {
+    let text = fs::read_to_string("/proc/self/limits")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let words: Vec<&str> = line.context("no line of open files")?.split_whitespace().collect();
+    Ok(words.join(" "))
+}
 
-    /// How many maps there are.
-    pub(super) fn maps(&self) -> Result<usize> {
-        Ok(fs::read_to_string("/proc/self/maps")?.lines().count())
-    }
+/// Bytes of memory that no file is behind.
+pub(super) fn anonymous_bytes() -> Result<u64> {
+    let text = fs::read_to_string("/proc/self/smaps_rollup")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix("kB")).context("no Anonymous")?;
+    Ok(kib.trim().parse::<u64>()? * 1024)
+}
+
+/// How many maps there are.
+pub(super) fn maps() -> Result<usize> {
+    Ok(fs::read_to_string("/proc/self/maps")?.lines().count())
 }
