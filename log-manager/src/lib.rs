@@ -31,7 +31,7 @@ pub use log::{
 };
 pub use manager::{
     BrokerIdentity, DirReport, DirStop, LogManager, ManagerError, ManagerOptions, NewLog,
-    StartProgress, StartReport, StopReport,
+    ScrubDamage, ScrubDamageKind, ScrubTick, Scrubber, StartProgress, StartReport, StopReport,
 };
 pub use notify::{Changed, LogVersion};
 pub use retention::{

@@ -8,6 +8,7 @@ mod error;
 mod identity;
 mod loading;
 mod options;
+mod scrub;
 mod start;
 mod stop;
 mod stray;
@@ -31,6 +32,7 @@ pub use create::NewLog;
 pub use error::ManagerError;
 pub use identity::BrokerIdentity;
 pub use options::ManagerOptions;
+pub use scrub::{ScrubDamage, ScrubDamageKind, ScrubTick, Scrubber};
 pub use start::{DirReport, StartProgress, StartReport};
 pub use stop::{DirStop, StopReport};
 

@@ -1,6 +1,23 @@
 //! What logs count, through the `metrics` facade: nothing where nobody listens.
 //!
-//! Beside each name stands Kafka's.
+//! All count for the process as a whole. The gauges, and what the kernel counts, are as of the last
+//! [`LogManager::tick`](crate::LogManager::tick).
+//!
+//! | name | kind, unit | meaning |
+//! |---|---|---|
+//! | `log_bytes_in_total` | counter, bytes | appended: `BytesInPerSec` in Kafka |
+//! | `log_bytes_out_total` | counter, bytes | handed out by reads: `BytesOutPerSec` |
+//! | `log_flush_seconds` | histogram, seconds | a flush: `LogFlushRateAndTimeMs` |
+//! | `log_rolls_total` | counter, segments | new active segments |
+//! | `log_segments_deleted_total` | counter, segments | dropped by retention |
+//! | `log_scrubbed_bytes_total` | counter, bytes | read again by the scrubber |
+//! | `log_damages_found_total` | counter, damages | found by the scrubber, in each pass again |
+//! | `log_disk_read_bytes_total` | counter, bytes | read from disks for this process (`/proc/self/io`): beside `log_bytes_out_total` it tells what the page cache serves |
+//! | `log_segments` | gauge, segments | of all logs: the sum of `NumLogSegments` |
+//! | `log_size_bytes` | gauge, bytes | of all logs: the sum of `Size` |
+//! | `log_count` | gauge, logs | in service |
+//! | `log_offline_dirs` | gauge, directories | have failed: `OfflineLogDirectoryCount` |
+//! | `log_remaining_to_load` | gauge, logs | a start has still to load them: `remainingLogsToRecover` |
 
 use std::time::Duration;
 
@@ -27,6 +44,14 @@ pub const OFFLINE_DIRS: &str = "log_offline_dirs";
 /// Logs that a start has still to load: `remainingLogsToRecover`.
 pub const LOGS_TO_LOAD: &str = "log_remaining_to_load";
 
+/// Bytes of sealed segments that the scrubber has read again: no metric of Kafka's.
+pub const SCRUBBED_BYTES: &str = "log_scrubbed_bytes_total";
+/// Damages that the scrubber has found, in each of its passes again: no metric of Kafka's.
+pub const DAMAGES_FOUND: &str = "log_damages_found_total";
+/// Bytes that this process has had read from disks, from `/proc/self/io`, as of the last tick.
+/// Beside [`BYTES_OUT`] it tells how much the page cache serves: no metric of Kafka's.
+pub const DISK_READ_BYTES: &str = "log_disk_read_bytes_total";
+
 /// Tells the recorder of this process what each name means. To be called once it is installed.
 pub fn describe_metrics() {
     describe_counter!(BYTES_IN, "bytes appended to logs");
@@ -34,6 +59,9 @@ pub fn describe_metrics() {
     describe_histogram!(FLUSH_SECONDS, "seconds that a flush took");
     describe_counter!(ROLLS, "new active segments");
     describe_counter!(SEGMENTS_DELETED, "segments dropped by retention");
+    describe_counter!(SCRUBBED_BYTES, "bytes that the scrubber has read again");
+    describe_counter!(DAMAGES_FOUND, "damages that the scrubber has found");
+    describe_counter!(DISK_READ_BYTES, "bytes that this process has had read from disks");
     describe_gauge!(SEGMENTS, "segments of all logs");
     describe_gauge!(SIZE_BYTES, "bytes of all logs");
     describe_gauge!(LOGS, "logs in service");
@@ -61,6 +89,23 @@ pub(crate) fn segments_deleted(count: usize) {
     counter!(SEGMENTS_DELETED).increment(u64::try_from(count).unwrap_or(u64::MAX));
 }
 
+pub(crate) fn scrubbed(bytes: u64) {
+    counter!(SCRUBBED_BYTES).increment(bytes);
+}
+
+pub(crate) fn damage_found() {
+    counter!(DAMAGES_FOUND).increment(1);
+}
+
+/// Takes over what the kernel counts for this process.
+pub(crate) fn read_from_disk() {
+    let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("read_bytes:"));
+    if let Some(bytes) = line.and_then(|bytes| bytes.trim().parse().ok()) {
+        counter!(DISK_READ_BYTES).absolute(bytes);
+    }
+}
+
 /// The state of all logs at a tick.
 pub(crate) fn state(logs: usize, segments: usize, size_bytes: u64, offline_dirs: usize) {
     gauge!(LOGS).set(rounded(logs));
@@ -80,4 +125,23 @@ pub(crate) fn loaded() {
 #[expect(clippy::cast_precision_loss, reason = "a gauge need not be exact beyond 2^53")]
 fn rounded(count: usize) -> f64 {
     count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_metric_stands_in_the_table() {
+        let source = include_str!("metrics.rs");
+        let quoted = |line: &'static str| line.split('"').nth(1);
+        let names: Vec<&str> = source
+            .lines()
+            .filter(|line| line.starts_with("pub const"))
+            .filter_map(quoted)
+            .collect();
+        let rows = source.lines().filter_map(|line| line.strip_prefix("//! | `log_")).count();
+        assert_eq!((names.len(), rows), (13, 13));
+        for name in names {
+            assert!(source.contains(&format!("//! | `{name}` |")), "{name}");
+        }
+    }
 }

@@ -79,7 +79,9 @@ impl Shared {
         }
         self.sync_names()?;
         self.write_epochs_locked()?;
-        crate::metrics::flushed(started.elapsed());
+        let took = started.elapsed();
+        crate::metrics::flushed(took);
+        tracing::debug!(log = self.name, to = new_recovery_point.get(), ?took, "flushed");
         let writer = self.writer.lock();
         if writer.truncation_count == truncation_count {
             let target = new_recovery_point.min(self.log_end()).get();

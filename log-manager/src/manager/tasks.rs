@@ -136,6 +136,7 @@ impl Shared {
             size_bytes += entry.log.size_bytes();
         }
         let offline = self.dirs.iter().filter(|dir| !dir.is_live()).count();
+        crate::metrics::read_from_disk();
         crate::metrics::state(self.logs.len(), segments, size_bytes, offline);
     }
 

@@ -17,5 +17,6 @@ mod reading;
 mod replacing;
 mod retaining;
 mod rolling;
+mod scrubbing;
 mod truncating;
 mod under_load;
