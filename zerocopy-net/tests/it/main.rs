@@ -9,6 +9,7 @@ mod fallback;
 mod fetches;
 #[cfg(feature = "tls")]
 mod kernel_tls;
+mod prop_responses;
 mod read_ahead;
 mod recorder;
 #[cfg(feature = "tokio")]
