@@ -34,11 +34,6 @@ impl Staged {
         Ok((count > 0).then_some(staged))
     }
 
-    /// How many bytes are left.
-    pub(crate) fn len(&self) -> u64 {
-        u64::try_from(self.range.len()).unwrap_or(u64::MAX)
-    }
-
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.buffer[self.range.clone()]
     }

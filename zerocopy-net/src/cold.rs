@@ -9,6 +9,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use crate::buffers::Staged;
 use crate::file_slice::FileSlice;
+use crate::response::len_u64;
 
 /// Bytes that are looked at, and read by another thread if need be, at a time.
 const WINDOW_BYTES: u64 = 1024 * 1024;
@@ -57,7 +58,9 @@ impl Window {
         while position < self.end() {
             let read = Staged::fill(|buffer| self.0.file().read_at(buffer, position));
             match read {
-                Ok(Some(staged)) => position = position.saturating_add(staged.len()),
+                Ok(Some(staged)) => {
+                    position = position.saturating_add(len_u64(staged.bytes().len()));
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(None) | Err(_) => return,
             }

@@ -6,16 +6,15 @@
 mod keys;
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 
 use alluvium_segment::socket_options::{TlsDirection, set_tls_keys, use_tls};
 use rustls::{ProtocolVersion, ServerConnection};
 
-/// A TCP socket whose kernel will encrypt once it has the keys. Until then it is a plain socket.
+/// Proof that the kernel will encrypt on a socket once it has the keys. Until then it is a plain
+/// socket.
 #[derive(Debug)]
-pub struct KernelTls<'a> {
-    socket: BorrowedFd<'a>,
-}
+pub struct KernelTls(());
 
 /// Why the kernel does not encrypt for a socket.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +37,7 @@ pub enum KernelTlsError {
     Keys(#[source] io::Error),
 }
 
-impl<'a> KernelTls<'a> {
+impl KernelTls {
     /// Asks the kernel to encrypt on a connected TCP socket, before or after the handshake.
     ///
     /// This is the probe as well: where it fails, nothing has changed, and the stream is wrapped
@@ -47,10 +46,9 @@ impl<'a> KernelTls<'a> {
     /// # Errors
     ///
     /// `Missing`.
-    pub fn attach(socket: &'a impl AsFd) -> Result<Self, KernelTlsError> {
-        let socket = socket.as_fd();
+    pub fn attach(socket: impl AsFd) -> Result<Self, KernelTlsError> {
         use_tls(socket).map_err(KernelTlsError::Missing)?;
-        Ok(Self { socket })
+        Ok(Self(()))
     }
 
     /// Gives the keys of a finished handshake to the kernel. From now on the socket is read and
@@ -62,8 +60,11 @@ impl<'a> KernelTls<'a> {
     /// # Errors
     ///
     /// Any but `Missing`: close the socket.
-    pub fn take_over(self, connection: ServerConnection) -> Result<(), KernelTlsError> {
-        let mut connection = connection;
+    pub fn take_over(
+        self,
+        socket: impl AsFd,
+        mut connection: ServerConnection,
+    ) -> Result<(), KernelTlsError> {
         if connection.is_handshaking() || connection.wants_write() || has_plaintext(&mut connection)
         {
             return Err(KernelTlsError::Unready);
@@ -79,7 +80,7 @@ impl<'a> KernelTls<'a> {
         {
             let info = keys::crypto_info(version, sequence, &secrets);
             let info = info.ok_or(KernelTlsError::Cipher)?;
-            set_tls_keys(self.socket, direction, &info).map_err(KernelTlsError::Keys)?;
+            set_tls_keys(socket.as_fd(), direction, &info).map_err(KernelTlsError::Keys)?;
         }
         Ok(())
     }
@@ -95,40 +96,74 @@ pub fn handshake(
     socket: &mut (impl Read + Write),
     connection: &mut ServerConnection,
 ) -> io::Result<()> {
-    let mut record = Vec::new();
-    while connection.is_handshaking() || connection.wants_write() {
-        while connection.wants_write() {
-            connection.write_tls(socket)?;
-        }
+    loop {
+        socket.write_all(&output(connection)?)?;
         if !connection.is_handshaking() {
-            break;
+            return socket.flush();
         }
-        record.resize(RECORD_HEADER_BYTES, 0);
+        let mut record = vec![0; RECORD_HEADER_BYTES];
         socket.read_exact(&mut record)?;
-        let body = usize::from(u16::from_be_bytes([record[3], record[4]]));
-        record.resize(RECORD_HEADER_BYTES + body, 0);
+        record.resize(record_bytes(&record), 0);
         socket.read_exact(&mut record[RECORD_HEADER_BYTES..])?;
-        feed(connection, &record, socket)?;
+        if let Err(error) = feed(connection, &record) {
+            // The alert that tells the client; the error is what counts.
+            let _told = socket.write_all(&output(connection)?);
+            return Err(error);
+        }
     }
-    socket.flush()
+}
+
+/// As [`handshake`], on a socket of tokio. If it is dropped before its end, the socket can only be
+/// closed.
+///
+/// # Errors
+///
+/// As [`handshake`].
+#[cfg(feature = "tokio")]
+pub async fn handshake_async(
+    socket: &mut (impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin),
+    connection: &mut ServerConnection,
+) -> io::Result<()> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    loop {
+        socket.write_all(&output(connection)?).await?;
+        if !connection.is_handshaking() {
+            return socket.flush().await;
+        }
+        let mut record = vec![0; RECORD_HEADER_BYTES];
+        socket.read_exact(&mut record).await?;
+        record.resize(record_bytes(&record), 0);
+        socket.read_exact(&mut record[RECORD_HEADER_BYTES..]).await?;
+        if let Err(error) = feed(connection, &record) {
+            let _told = socket.write_all(&output(connection)?).await;
+            return Err(error);
+        }
+    }
 }
 
 /// Bytes before each TLS record: its kind, version and length.
 const RECORD_HEADER_BYTES: usize = 5;
 
+/// The length of the record with this header: 64 KiB and a little at most.
+fn record_bytes(header: &[u8]) -> usize {
+    RECORD_HEADER_BYTES + usize::from(u16::from_be_bytes([header[3], header[4]]))
+}
+
+/// What rustls wants to send.
+fn output(connection: &mut ServerConnection) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while connection.wants_write() {
+        connection.write_tls(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
 /// Gives one record to rustls.
-fn feed(
-    connection: &mut ServerConnection,
-    mut record: &[u8],
-    socket: &mut impl Write,
-) -> io::Result<()> {
+fn feed(connection: &mut ServerConnection, mut record: &[u8]) -> io::Result<()> {
     while !record.is_empty() {
         connection.read_tls(&mut record)?;
-        if let Err(error) = connection.process_new_packets() {
-            // The alert that tells the client; the error is what counts.
-            let _told = connection.write_tls(socket);
-            return Err(io::Error::new(ErrorKind::InvalidData, error));
-        }
+        let processed = connection.process_new_packets();
+        processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
     }
     Ok(())
 }

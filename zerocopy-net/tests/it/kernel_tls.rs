@@ -51,7 +51,7 @@ fn a_tls_connection_is_sent_to_from_the_page_cache_or_copied_to_as_the_kernel_ca
     let mut request = [0; 7];
     match KernelTls::attach(&server) {
         Ok(kernel) => {
-            kernel.take_over(connection).unwrap();
+            kernel.take_over(&server, connection).unwrap();
             server.read_exact(&mut request).unwrap();
             sender.send(&server, &mut response).unwrap();
             assert_eq!(sender.path(), SendPath::ZeroCopy);
@@ -89,4 +89,29 @@ fn a_handshake_ends_in_an_error_for_a_client_that_speaks_no_tls() {
     let error = handshake(&mut server, &mut connection).unwrap_err();
     let told = [ErrorKind::InvalidData, ErrorKind::UnexpectedEof].contains(&error.kind());
     assert!(told, "{error}");
+}
+
+#[cfg(feature = "tokio")]
+#[tokio::test]
+async fn a_handshake_from_tokio_leaves_what_follows_it_to_the_next_reader() {
+    use alluvium_zerocopy_net::kernel_tls::handshake_async;
+
+    let bytes = pattern(usize::try_from(LEN).unwrap());
+    let (server_config, client_config) = configs();
+    let (server, socket) = tcp_pair();
+    let received = client(client_config, socket);
+    server.set_nonblocking(true).unwrap();
+    let mut server = tokio::net::TcpStream::from_std(server).unwrap();
+    let mut connection = ServerConnection::new(server_config).unwrap();
+    handshake_async(&mut server, &mut connection).await.unwrap();
+    assert_eq!(connection.process_new_packets().unwrap().plaintext_bytes_to_read(), 0);
+    let server = server.into_std().unwrap();
+    server.set_nonblocking(false).unwrap();
+    let mut stream = StreamOwned::new(connection, server);
+    let mut request = [0; 7];
+    stream.read_exact(&mut request).unwrap();
+    assert_eq!(&request, b"request");
+    stream.write_all(&bytes).unwrap();
+    stream.flush().unwrap();
+    assert!(received.join().unwrap() == bytes);
 }

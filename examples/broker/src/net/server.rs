@@ -97,7 +97,7 @@ async fn talk(
         let stream = accepted
             .map_err(|_elapsed| Hangup::Stalled)?
             .map_err(|source| Hangup::Tls { source })?;
-        return serve(node, Stream::Tls(Box::new(stream)), stopping).await;
+        return serve(node, stream, stopping).await;
     }
     serve(node, Stream::Plain(socket), stopping).await
 }

@@ -4,13 +4,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::ServerConfig;
+use alluvium_zerocopy_net::kernel_tls::{KernelTls, handshake_async};
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection};
+use tokio::net::TcpStream;
+
+use super::stream::Stream;
 
 /// Accepts TLS connections.
 #[derive(Clone)]
-pub(crate) struct TlsAcceptor(tokio_rustls::TlsAcceptor);
+pub(crate) struct TlsAcceptor(Arc<ServerConfig>);
 
 impl std::fmt::Debug for TlsAcceptor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -19,12 +23,18 @@ impl std::fmt::Debug for TlsAcceptor {
 }
 
 impl TlsAcceptor {
-    /// Shakes hands with a client.
-    pub(crate) async fn accept(
-        &self,
-        socket: tokio::net::TcpStream,
-    ) -> io::Result<tokio_rustls::server::TlsStream<tokio::net::TcpStream>> {
-        self.0.accept(socket).await
+    /// Shakes hands with a client. Encryption is the kernel's where it can, so that logs are sent
+    /// from the page cache; else rustls's.
+    pub(crate) async fn accept(&self, mut socket: TcpStream) -> io::Result<Stream> {
+        let Ok(kernel) = KernelTls::attach(&socket) else {
+            let acceptor = tokio_rustls::TlsAcceptor::from(Arc::clone(&self.0));
+            return Ok(Stream::Tls(Box::new(acceptor.accept(socket).await?)));
+        };
+        let connection = ServerConnection::new(Arc::clone(&self.0)).map_err(io::Error::other);
+        let mut connection = connection?;
+        handshake_async(&mut socket, &mut connection).await?;
+        kernel.take_over(&socket, connection).map_err(io::Error::other)?;
+        Ok(Stream::Plain(socket))
     }
 }
 
@@ -48,10 +58,12 @@ pub(crate) fn tls_acceptor(cert: &Path, key: &Path) -> Result<TlsAcceptor, TlsEr
         .map_err(bad(cert))?;
     let private = PrivateKeyDer::from_pem_file(key).map_err(bad(key))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map(rustls::ConfigBuilder::<ServerConfig, rustls::WantsVerifier>::with_no_client_auth)
         .and_then(|builder| builder.with_single_cert(chain, private))
         .map_err(|source| TlsError::Unusable { path: cert.to_path_buf(), source })?;
-    Ok(TlsAcceptor(tokio_rustls::TlsAcceptor::from(Arc::new(config))))
+    // For the kernel, which encrypts in our place where it can.
+    config.enable_secret_extraction = true;
+    Ok(TlsAcceptor(Arc::new(config)))
 }
