@@ -39,6 +39,8 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
  * recover DIR              bytes a second of a start without the clean marker
  * many DIR SEGMENTS        makes so many small segments; answers their number
  * open DIR                 segments a second of a start with the clean marker
+ * fill DIR MIB CODEC       makes a log for the cleaner, a million keys; answers its bytes
+ * clean DIR                bytes of input a second of the cleaner, map of 128 MiB, one thread
  * </pre>
  */
 public final class Storage {
@@ -66,12 +68,14 @@ public final class Storage {
       case "recover" -> recover(dir);
       case "many" -> many(dir, Integer.parseInt(words[2]));
       case "open" -> open(dir);
+      case "fill" -> Compaction.fill(dir, Long.parseLong(words[2]) << 20, words[3]);
+      case "clean" -> Compaction.clean(dir);
       default -> throw new IllegalArgumentException(words[0]);
     };
   }
 
   /** A log with its scheduler; closing waits for what runs in the background. */
-  private static final class Opened implements AutoCloseable {
+  static final class Opened implements AutoCloseable {
     final KafkaScheduler scheduler = new KafkaScheduler(1);
     final UnifiedLog log;
 
@@ -202,11 +206,11 @@ public final class Storage {
     }
   }
 
-  private static double seconds(long start) {
+  static double seconds(long start) {
     return (System.nanoTime() - start) / 1e9;
   }
 
-  private static void remove(File dir) throws IOException {
+  static void remove(File dir) throws IOException {
     if (!dir.exists()) {
       return;
     }
