@@ -3,6 +3,7 @@
 mod append;
 mod close;
 mod commit;
+mod doomed;
 mod effects;
 mod epochs;
 mod error;
@@ -47,6 +48,7 @@ pub use read::{AbortedTransaction, Fetched, Isolation};
 pub use replace::CleaningView;
 
 use commit::Commits;
+use doomed::Doomed;
 use effects::Effects;
 use segments::SegmentList;
 
@@ -89,6 +91,7 @@ pub(crate) struct Shared {
     /// Held while a flush is under way: one at a time. The files that recovery has written and
     /// nobody has synced.
     flushing: Mutex<Vec<PathBuf>>,
+    doomed: Doomed,
     notifier: Arc<Notifier>,
 }
 

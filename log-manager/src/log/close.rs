@@ -25,7 +25,8 @@ impl Log {
     /// Closes the log as a controlled shutdown does: the active segment's files are cut to what
     /// is in them, everything is made durable, and a snapshot of the producers is written.
     ///
-    /// Readers that hold bytes go on; every other call fails from now on.
+    /// Readers that hold bytes go on; every other call fails from now on. Old files that still wait
+    /// for their deletion stay, and go when the log is opened again.
     ///
     /// Source: `UnifiedLog.close` after `prepareForClose` in Kafka.
     ///
@@ -43,6 +44,7 @@ impl Log {
                 active.seal()?;
             }
         }
+        shared.doomed.let_go();
         shared.notifier.notify();
         let end = shared.log_end();
         shared.flush(offset_after(end, 1), end)?;
@@ -66,6 +68,7 @@ impl Log {
         shared.lifecycle.store(CLOSED, Ordering::Release);
         shared.needs_recovery.store(true, Ordering::Release);
         drop(shared.writer.lock().active.take());
+        shared.doomed.let_go();
         shared.notifier.notify();
     }
 }

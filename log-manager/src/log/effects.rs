@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use alluvium_record_format::Offset;
-use alluvium_segment::{Io, Segment};
+use alluvium_segment::Segment;
 
-use super::{DirHealth, LogError, Shared};
+use super::doomed::DoomedFiles;
+use super::{LogError, Shared};
 use crate::Task;
 
 /// Work that must not run under the log's lock.
@@ -75,28 +76,19 @@ impl Effect {
                 }),
             ),
             Self::Delete { delay_ms, segments, snapshots } => {
-                let (health, io) = (shared.health.clone(), shared.dir.io().clone());
-                let work = move || delete_files(&health, &io, &segments, &snapshots);
+                let files = Arc::new(DoomedFiles::new(segments, snapshots));
+                shared.doomed.keep(&files);
+                let files = Arc::downgrade(&files);
+                let work = move || {
+                    if let (Some(shared), Some(files)) = (log.upgrade(), files.upgrade()) {
+                        files.delete(&shared.health, shared.dir.io());
+                        shared.doomed.forget(&files);
+                    }
+                };
                 (delay_ms, Task::new("delete old files", work))
             }
         };
         shared.background.after(delay_ms, task);
-    }
-}
-
-fn delete_files(health: &DirHealth, io: &Io, segments: &[Arc<Segment>], snapshots: &[PathBuf]) {
-    if health.failure().is_some() {
-        return;
-    }
-    for segment in segments {
-        if let Err(source) = segment.delete_files() {
-            health.fail(&Arc::new(LogError::Segment { source }));
-        }
-    }
-    for path in snapshots {
-        if let Err(error) = io.remove(path) {
-            tracing::debug!(path = %path.display(), %error, "an old snapshot stays");
-        }
     }
 }
 

@@ -12,6 +12,7 @@ use alluvium_segment::{ActiveSegment, Birth, DirLock, FilePool, PartitionDir};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 
+use super::doomed::Doomed;
 use super::roll::segment_config;
 use super::{
     Commits, DirHealth, Effects, Jitter, Log, LogError, LogOptions, LogPosition, OPEN, SegmentList,
@@ -140,6 +141,7 @@ impl LogOptions {
                 jitter,
             }),
             flushing: Mutex::new(unsynced),
+            doomed: Doomed::default(),
             notifier: Arc::default(),
         });
         shared.writer.lock().set_high_watermark(&shared, high_watermark);

@@ -5,7 +5,7 @@ use std::fs;
 use alluvium_log_manager::{BrokerIdentity, ErrorCode, LogManager, ManagerError, NewLog};
 use alluvium_record_format::{Offset, Uuid};
 use alluvium_recovery::{MetaProperties, TopicPartition};
-use alluvium_segment::Io;
+use alluvium_segment::{DirLock, Io};
 
 use crate::batches::{NOW, batch};
 use crate::cluster::{Cluster, t};
@@ -187,4 +187,33 @@ fn a_log_that_is_set_aside_in_use_leaves_the_maps_and_the_checkpoints() {
     cluster.clock.advance_ms(1_000_000_000);
     manager.tick();
     assert!(cluster.list("d1").contains(&name), "nobody removes it");
+}
+
+#[test]
+fn a_stop_gives_the_lock_back_although_old_segments_still_wait_to_go() {
+    let cluster = Cluster::new(1);
+    let (manager, _) = cluster.start();
+    let log = manager.get_or_create(&t(0), &NewLog::new().is_new()).unwrap();
+    append(&log, &batch(&[(None, NOW.get())]));
+    log.roll().unwrap();
+    log.update_high_watermark(Offset::new(1)).unwrap();
+    log.increment_log_start_offset(Offset::new(1)).unwrap();
+    assert_eq!(log.delete_old_segments().unwrap(), 1);
+    let waiting = || cluster.list("d1/t-0").iter().filter(|it| it.ends_with(".deleted")).count();
+    assert!(waiting() > 0);
+    let before = waiting();
+
+    drop(log);
+    manager.stop(None).unwrap();
+    drop(manager);
+    let lock = DirLock::acquire(&cluster.path("d1")).unwrap();
+    cluster.clock.advance_ms(1_000);
+    cluster.tasks.run_due();
+    assert_eq!(waiting(), before, "the directory is another's now");
+    drop(lock);
+
+    let (_manager, _) = cluster.start();
+    cluster.clock.advance_ms(1_000);
+    cluster.tasks.run_due();
+    assert_eq!(waiting(), 0);
 }

@@ -1,0 +1,60 @@
+//! Files that have been renamed and go after a delay. A log that is closed before lets go of them:
+//! the next open finds them by their names, and nothing of them keeps the directory's lock.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use alluvium_segment::{Io, Segment};
+use parking_lot::Mutex;
+
+use super::{DirHealth, LogError};
+
+/// The files that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Doomed(Mutex<Vec<Arc<DoomedFiles>>>);
+
+/// What goes together.
+#[derive(Debug)]
+pub(super) struct DoomedFiles {
+    segments: Vec<Arc<Segment>>,
+    snapshots: Vec<PathBuf>,
+}
+
+impl Doomed {
+    /// Keeps files until they go.
+    pub(super) fn keep(&self, files: &Arc<DoomedFiles>) {
+        self.0.lock().push(Arc::clone(files));
+    }
+
+    /// They are gone.
+    pub(super) fn forget(&self, files: &Arc<DoomedFiles>) {
+        self.0.lock().retain(|kept| !Arc::ptr_eq(kept, files));
+    }
+
+    /// Leaves all of them where they are.
+    pub(super) fn let_go(&self) {
+        self.0.lock().clear();
+    }
+}
+
+impl DoomedFiles {
+    pub(super) const fn new(segments: Vec<Arc<Segment>>, snapshots: Vec<PathBuf>) -> Self {
+        Self { segments, snapshots }
+    }
+
+    pub(super) fn delete(&self, health: &DirHealth, io: &Io) {
+        if health.failure().is_some() {
+            return;
+        }
+        for segment in &self.segments {
+            if let Err(source) = segment.delete_files() {
+                health.fail(&Arc::new(LogError::Segment { source }));
+            }
+        }
+        for path in &self.snapshots {
+            if let Err(error) = io.remove(path) {
+                tracing::debug!(path = %path.display(), %error, "an old snapshot stays");
+            }
+        }
+    }
+}
