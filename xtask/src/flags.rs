@@ -41,10 +41,10 @@ xflags::xflags! {
         cmd oracle {
             /// What the fresh disk is made of; default 2.
             optional --seed seed: u64
-            /// Starts no broker: leaves out the rounds, and takes the repository's own disk.
+            /// Starts no broker: leaves out the parts that need one, takes the repository's own disk.
             optional --no-broker
             /// One part: `lock`, `written`, `rounds` (a directory that changes hands between us and
-            /// a broker), `disk`.
+            /// a broker), `cleaning` (two cleaners in turns), `disk`.
             optional --only part: String
         }
         /// Ten thousand partitions, and 100,000 segments in four logs, under 1,024 descriptors:

@@ -1,10 +1,12 @@
 //! `oracle`: a real Kafka judges what we print and what we write, live.
 
+mod cleaning;
 mod damage;
 mod expected;
 mod fresh;
 mod lock;
 mod modes;
+mod ours;
 mod plan;
 mod rounds;
 mod scenarios;
@@ -55,6 +57,9 @@ pub(crate) fn run(flags: &flags::Oracle) -> Result<()> {
     }
     if wanted("rounds") && !flags.no_broker {
         rounds::check(&kafka, &work.join("rounds"), &mut tally)?;
+    }
+    if wanted("cleaning") && !flags.no_broker {
+        cleaning::check(&kafka, &work.join("cleaning"), &mut tally)?;
     }
     if wanted("disk") {
         let seed = (!flags.no_broker).then_some(flags.seed.unwrap_or(SEED));

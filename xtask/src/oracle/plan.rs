@@ -7,6 +7,8 @@ use alluvium_record_format::{
 };
 use anyhow::{Context, Result};
 
+use crate::kafka::Seen;
+
 /// One batch as planned.
 #[derive(Clone, Debug)]
 pub(super) struct Planned {
@@ -184,6 +186,20 @@ impl Planned {
 }
 
 impl PlannedRecord {
+    /// The record as a consumer must see it at `offset`.
+    pub(super) fn seen(&self, offset: i64, append_time: Option<i64>) -> Seen {
+        let bytes = |text: &str| text.as_bytes().to_vec();
+        let header = |(name, value): &(&str, Option<&str>)| (bytes(name), value.map(bytes));
+        Seen {
+            offset,
+            append_time: append_time.is_some(),
+            timestamp: append_time.unwrap_or(self.timestamp),
+            key: self.key.as_deref().map(bytes),
+            value: self.value.as_deref().map(bytes),
+            headers: self.headers.iter().map(header).collect(),
+        }
+    }
+
     fn append_to(&self, builder: &mut BatchBuilder) -> Result<()> {
         let header = |(name, value): &(&'static str, Option<&'static str>)| {
             Header::new(name.as_bytes(), value.map(str::as_bytes))

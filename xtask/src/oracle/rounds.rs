@@ -1,8 +1,8 @@
 //! One directory in turns: we write it, a real broker serves it to real clients and takes more,
 //! is killed, and we go on. Every record is compared by value, on both sides, in every round.
 
+mod appends;
 mod model;
-mod ours;
 mod theirs;
 mod topics;
 
@@ -16,6 +16,7 @@ use anyhow::{Context, Result, ensure};
 
 use self::theirs::Clients;
 use self::topics::Topic;
+use super::ours;
 use crate::kafka::{Broker, Kafka, Relay};
 use crate::tally::Tally;
 use crate::workspace;
@@ -92,39 +93,39 @@ impl Rounds {
             ids.push(metadata.context("Kafka gives each topic an id")?.topic_id);
             fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.display()))?;
         }
-        let (manager, report) = ours::open(data, &self.topics)?;
+        let (manager, report) = self.open(data)?;
         tally.check("Kafka's clean stop is one for us", was_clean(&report, true));
         for (topic, id) in self.topics.iter_mut().zip(ids) {
-            ours::create(&manager, topic, id)
+            appends::create(&manager, topic, id)
                 .with_context(|| format!("cannot write {}", topic.name))?;
             if topic.name == topics::LOG_START {
-                let log = ours::log(&manager, topic)?;
+                let log = ours::log(&manager, &topic.name)?;
                 let middle = topic.model.end() / 3;
-                ours::delete_before(&log, middle)?;
+                appends::delete_before(&log, middle)?;
                 topic.model.delete_before(middle);
             }
         }
         self.reads(&manager, "before round 1", tally)?;
-        stop(&manager)
+        ours::stop(&manager)
     }
 
     /// Our turn after a kill: recover, read all, append, read all, stop or crash.
     fn go_on(&mut self, data: &Path, round: i64, tally: &mut Tally) -> Result<()> {
         for topic in self.topics.iter().filter(|topic| TORN.contains(&&*topic.name)) {
-            ours::tear(data, topic)?;
+            appends::tear(data, topic)?;
         }
-        let (manager, report) = ours::open(data, &self.topics)?;
+        let (manager, report) = self.open(data)?;
         let what = format!("round {round}: a killed broker leaves no marker");
         tally.check(&what, was_clean(&report, false));
         self.reads(&manager, &format!("round {round}, recovered"), tally)?;
         for topic in &mut self.topics {
-            let log = ours::log(&manager, topic)?;
+            let log = ours::log(&manager, &topic.name)?;
             let batches = topic.later(round, now());
-            ours::append(&log, topic, &batches)
+            appends::append(&log, topic, &batches)
                 .with_context(|| format!("cannot append to {}", topic.name))?;
             if topic.name == topics::LOG_START {
                 let middle = topic.model.end() - 11;
-                ours::delete_before(&log, middle)?;
+                appends::delete_before(&log, middle)?;
                 topic.model.delete_before(middle);
             }
         }
@@ -134,13 +135,18 @@ impl Rounds {
             manager.write_checkpoints();
             return Ok(());
         }
-        stop(&manager)
+        ours::stop(&manager)
+    }
+
+    fn open(&self, data: &Path) -> Result<(LogManager, StartReport)> {
+        let topics = self.topics.iter().map(|topic| (&*topic.name, &*topic.settings));
+        ours::open(data, topics, None)
     }
 
     /// What our logs hold, in both isolation levels.
     fn reads(&mut self, manager: &LogManager, when: &str, tally: &mut Tally) -> Result<()> {
         for topic in &self.topics {
-            let log = ours::log(manager, topic)?;
+            let log = ours::log(manager, &topic.name)?;
             for (isolation, name) in ISOLATIONS {
                 let same = ours::view(&log, isolation)
                     .and_then(|view| topic.model.compare(isolation, &view));
@@ -170,13 +176,5 @@ impl Rounds {
 fn was_clean(report: &StartReport, expected: bool) -> Result<()> {
     let found: Vec<bool> = report.dirs.iter().map(|dir| dir.was_clean).collect();
     ensure!(found == [expected], "clean: {found:?}");
-    Ok(())
-}
-
-fn stop(manager: &LogManager) -> Result<()> {
-    let report = manager.stop(None)?;
-    for dir in report.dirs {
-        ensure!(dir.is_clean, "not stopped properly: {:?}", dir.failed);
-    }
     Ok(())
 }

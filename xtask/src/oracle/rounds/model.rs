@@ -7,15 +7,8 @@ use alluvium_record_format::TxnOutcome;
 use anyhow::{Context, Result, ensure};
 
 use crate::kafka::Seen;
-use crate::oracle::plan::{Content, Planned, PlannedRecord};
-
-/// What somebody saw of a partition.
-#[derive(Clone, Debug, Default)]
-pub(super) struct View {
-    pub(super) begin: i64,
-    pub(super) end: i64,
-    pub(super) records: Vec<Seen>,
-}
+use crate::oracle::ours::View;
+use crate::oracle::plan::{Content, Planned};
 
 /// A partition as it must be.
 #[derive(Debug, Default)]
@@ -59,7 +52,7 @@ impl Model {
         match &batch.content {
             Content::Records(records) => {
                 for (offset, record) in (base..).zip(records) {
-                    self.record(seen(record, offset, append_time), producer.as_deref());
+                    self.record(record.seen(offset, append_time), producer.as_deref());
                 }
             }
             Content::Marker { outcome, .. } => {
@@ -172,18 +165,4 @@ fn shown(record: &Seen) -> String {
     let headers = headers.collect::<Vec<_>>().join(" ");
     let kind = if *append_time { "append time" } else { "time" };
     format!("{offset} ({kind} {timestamp}) {key}: {value} [{headers}]")
-}
-
-/// A record as a consumer must see it at `offset`.
-pub(super) fn seen(record: &PlannedRecord, offset: i64, append_time: Option<i64>) -> Seen {
-    let bytes = |text: &str| text.as_bytes().to_vec();
-    let header = |(name, value): &(&str, Option<&str>)| (bytes(name), value.map(bytes));
-    Seen {
-        offset,
-        append_time: append_time.is_some(),
-        timestamp: append_time.unwrap_or(record.timestamp),
-        key: record.key.as_deref().map(bytes),
-        value: record.value.as_deref().map(bytes),
-        headers: record.headers.iter().map(header).collect(),
-    }
 }

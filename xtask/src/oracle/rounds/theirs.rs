@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use alluvium_record_format::TxnOutcome;
 use anyhow::{Context, Result, ensure};
 
-use super::model::{View, seen};
 use super::topics::{LIVE, LOG_START, Topic, records};
 use crate::kafka::{Client, Kafka, Seen};
+use crate::oracle::ours::View;
 
 /// Whose open transaction lives through every kill.
 const LIVE_PRODUCER: &str = "live";
@@ -140,12 +140,12 @@ impl Clients {
     ) -> Result<()> {
         let append_time = topic.name.starts_with("append-time");
         let planned = records(round * 13, 6, now);
-        let to_send: Vec<Seen> = planned.iter().map(|record| seen(record, 0, None)).collect();
+        let to_send: Vec<Seen> = planned.iter().map(|record| record.seen(0, None)).collect();
         let sent = self.client.send(producer, &topic.name, &to_send)?;
         for (record, (offset, time)) in planned.iter().zip(sent) {
             let expected = topic.model.end();
             ensure!(offset == expected, "{}: sent to {offset}, not to {expected}", topic.name);
-            let record = seen(record, offset, append_time.then_some(time));
+            let record = record.seen(offset, append_time.then_some(time));
             topic.model.record(record, in_transaction.then_some(producer));
         }
         Ok(())

@@ -1,23 +1,19 @@
-//! Our side: the directory opened, read, written to, and left.
+//! Our side of a directory that changes hands: our logs on it, and what they hold.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
-use alluvium_log_manager::{
-    BrokerConfig, Isolation, LeaderRequest, Log, LogManager, NewLog, StartReport,
-};
+use alluvium_cleaner::CleanerGate;
+use alluvium_log_manager::{BrokerConfig, Isolation, Log, LogManager, StartReport};
 use alluvium_record_format::{
-    Batch, ControlRecord, Decompressor, Entries, Entry, LeaderEpoch, Offset, Position, ProducerId,
-    Record, Timestamp, TimestampType, Uuid,
+    Batch, ControlRecord, Decompressor, Entries, Entry, Position, ProducerId, Record, Timestamp,
+    TimestampType,
 };
 use alluvium_recovery::TopicPartition;
 use anyhow::{Context, Result, bail, ensure};
 
-use super::model::View;
-use super::topics::Topic;
 use crate::kafka::Seen;
-use crate::oracle::plan::{Content, Planned};
 
 /// Bytes of a fetch: a few batches.
 const FETCH_BYTES: u32 = 2_000;
@@ -25,12 +21,27 @@ const FETCH_BYTES: u32 = 2_000;
 /// No batch of ours inflates to more.
 const INFLATED_BYTES: usize = 1 << 20;
 
-/// Starts our logs on `data`.
+/// What somebody saw of a partition.
+#[derive(Clone, Debug, Default)]
+pub(super) struct View {
+    pub(super) begin: i64,
+    pub(super) end: i64,
+    pub(super) records: Vec<Seen>,
+}
+
+/// A topic of one partition and its settings, in Kafka's keys.
+pub(super) type Settings<'a> = (&'a str, &'a [(&'static str, &'static str)]);
+
+/// Starts our logs on `data`, with a cleaner where there is a gate for it.
 ///
 /// # Errors
 ///
-/// When they do not start, or the directory or one of its logs is not sound.
-pub(super) fn open(data: &Path, topics: &[Topic]) -> Result<(LogManager, StartReport)> {
+/// When they do not start, or the directory is not sound.
+pub(super) fn open<'a>(
+    data: &Path,
+    topics: impl Iterator<Item = Settings<'a>>,
+    gate: Option<Arc<CleanerGate>>,
+) -> Result<(LogManager, StartReport)> {
     let dir = data.to_string_lossy().into_owned();
     let properties = [
         ("log.dirs", &*dir),
@@ -42,10 +53,12 @@ pub(super) fn open(data: &Path, topics: &[Topic]) -> Result<(LogManager, StartRe
     let (config, _unknown) = BrokerConfig::from_properties(properties)?;
     let defaults = config.log_defaults();
     let mut options = LogManager::options(config);
-    for topic in topics {
-        let settings = topic.settings.iter().copied();
-        let config = defaults.to_builder().properties(settings)?.build()?;
-        options = options.topic(&topic.name, config);
+    if let Some(gate) = gate {
+        options = options.cleaning_gate(gate);
+    }
+    for (topic, settings) in topics {
+        let config = defaults.to_builder().properties(settings.iter().copied())?.build()?;
+        options = options.topic(topic, config);
     }
     let (manager, report) = options.start()?;
     for dir in &report.dirs {
@@ -56,57 +69,28 @@ pub(super) fn open(data: &Path, topics: &[Topic]) -> Result<(LogManager, StartRe
     Ok((manager, report))
 }
 
-/// Makes the log of a topic that Kafka knows, by this id, and fills it.
-///
-/// # Errors
-///
-/// When a batch is refused.
-pub(super) fn create(manager: &LogManager, topic: &mut Topic, topic_id: Uuid) -> Result<()> {
-    let partition = TopicPartition::new(topic.name.as_str(), 0);
-    let log = manager.get_or_create(&partition, &NewLog::new().is_new().topic_id(topic_id))?;
-    for batch in std::mem::take(&mut topic.plan) {
-        log.append_as_follower(&batch.build()?, LeaderEpoch::new(batch.leader_epoch))?;
-        topic.appended(&batch, batch.base_offset, batch.append_time);
-    }
-    log.update_high_watermark(log.log_end_offset())?;
-    Ok(())
-}
-
 /// The log of a topic.
 ///
 /// # Errors
 ///
 /// When it is not here.
-pub(super) fn log(manager: &LogManager, topic: &Topic) -> Result<Log> {
-    let log = manager.log(&TopicPartition::new(topic.name.as_str(), 0))?;
+pub(super) fn log(manager: &LogManager, topic: &str) -> Result<Log> {
+    let log = manager.log(&TopicPartition::new(topic, 0))?;
     // One replica: whatever is in the log is committed.
     log.update_high_watermark(log.log_end_offset())?;
     Ok(log)
 }
 
-/// Appends as a leader, and each batch of an idempotent producer twice: the second must be known.
+/// Stops our logs.
 ///
 /// # Errors
 ///
-/// When an append is refused, or gets another offset than it must.
-pub(super) fn append(log: &Log, topic: &mut Topic, batches: &[Planned]) -> Result<()> {
-    for batch in batches {
-        let epoch = log.latest_epoch().unwrap_or(LeaderEpoch::new(0));
-        let is_marker = matches!(batch.content, Content::Marker { .. });
-        let request = LeaderRequest::new(epoch);
-        let request = if is_marker { request.coordinator(1) } else { request };
-        let appended = log.append_as_leader(&mut batch.build()?, request)?;
-        let base = appended.first_offset.context("nothing was appended")?.get();
-        let expected = topic.model.end();
-        ensure!(base == expected, "appended at {base}, not at the end {expected}");
-        topic.appended(batch, base, appended.log_append_time.map(Timestamp::get));
-        if batch.producer.is_some() && !is_marker {
-            let again = log.append_as_leader(&mut batch.build()?, request)?;
-            let is_known = again.is_duplicate && again.first_offset == appended.first_offset;
-            ensure!(is_known, "a repetition was appended: {again:?}");
-        }
+/// When one of them cannot be closed properly.
+pub(super) fn stop(manager: &LogManager) -> Result<()> {
+    let report = manager.stop(None)?;
+    for dir in report.dirs {
+        ensure!(dir.is_clean, "not stopped properly: {:?}", dir.failed);
     }
-    log.update_high_watermark(log.log_end_offset())?;
     Ok(())
 }
 
@@ -197,32 +181,4 @@ fn seen(record: &Record<'_>, append_time: bool) -> Seen {
         value: record.value().map(<[u8]>::to_vec),
         headers: headers.map(|it| (it.key.to_vec(), it.value.map(<[u8]>::to_vec))).collect(),
     }
-}
-
-/// Leaves half a batch at the end of a log, as a kill in the middle of a write does.
-///
-/// # Errors
-///
-/// When there is no log.
-pub(super) fn tear(data: &Path, topic: &Topic) -> Result<()> {
-    let dir = data.join(format!("{}-0", topic.name));
-    let mut logs = crate::workspace::entries(&dir)?;
-    logs.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
-    let last = logs.pop().context("a partition has a log")?;
-    let mut bytes = fs::read(&last).with_context(|| format!("cannot read {}", last.display()))?;
-    let mut batch = Planned::new(topic.model.end(), super::topics::records(0, 4, 0)).build()?;
-    batch.truncate(batch.len() - 9);
-    bytes.extend(batch);
-    fs::write(&last, bytes).with_context(|| format!("cannot write {}", last.display()))
-}
-
-/// Where `log` begins after everything below `offset` is deleted.
-///
-/// # Errors
-///
-/// When that is refused.
-pub(super) fn delete_before(log: &Log, offset: i64) -> Result<()> {
-    let start = log.delete_records(Some(Offset::new(offset)))?;
-    ensure!(start.get() == offset, "the log starts at {start}, not at {offset}");
-    Ok(())
 }
