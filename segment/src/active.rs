@@ -87,7 +87,8 @@ impl ActiveSegment {
     ///
     /// # Errors
     ///
-    /// `ReadOnly`; `Io` with `AlreadyExists` if there is a `.log` with bytes in it.
+    /// `ReadOnly`; `Io` with `AlreadyExists` if there is a `.log` with bytes in it, or one that is no
+    /// file.
     pub fn create(
         dir: &Arc<PartitionDir>,
         base: Offset,
@@ -117,6 +118,10 @@ impl ActiveSegment {
             let path = path.clone();
             move |source| SegmentError::file(op, &path, source)
         };
+        // Looked at before it is opened: to open a pipe waits, and a device may do anything.
+        if std::fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
+            return Err(fail(IoOp::Create)(ErrorKind::AlreadyExists.into()));
+        }
         let file = io.open_or_create(&path).map_err(fail(IoOp::Create))?;
         let found = file.metadata().map_err(fail(IoOp::Stat))?.len();
         if found > 0 {

@@ -106,12 +106,28 @@ pub enum SegmentError {
         /// The directory or file.
         path: PathBuf,
     },
-    /// The directory was opened without its lock, or lies elsewhere.
+    /// The directory was opened without its lock.
     #[error("{} is open for reading alone", path.display())]
     #[non_exhaustive]
     ReadOnly {
         /// The directory.
         path: PathBuf,
+    },
+    /// The lock is that of another log directory.
+    #[error("{} does not lie in {}, whose lock was given", path.display(), lock_dir.display())]
+    #[non_exhaustive]
+    OutsideLock {
+        /// The directory.
+        path: PathBuf,
+        /// The log directory that is locked.
+        lock_dir: PathBuf,
+    },
+    /// The new name of a directory is not a single file name.
+    #[error("{name:?} cannot be the name of a directory")]
+    #[non_exhaustive]
+    InvalidName {
+        /// The name.
+        name: String,
     },
 }
 

@@ -39,7 +39,7 @@ impl PartitionDir {
     ///
     /// # Errors
     ///
-    /// `Gone` or `Io` if it is not there; `ReadOnly` if it lies elsewhere; `Busy` if it is open.
+    /// `Gone` or `Io` if it is not there; `OutsideLock` if it lies elsewhere; `Busy` if it is open.
     pub fn open(
         path: &Path,
         lock: &DirLock,
@@ -48,7 +48,8 @@ impl PartitionDir {
         let canonical = canonical(path, lock.dir())
             .map_err(|source| SegmentError::file(IoOp::Open, path, source))?;
         if canonical.parent() != Some(lock.dir()) {
-            return Err(SegmentError::ReadOnly { path: path.into() });
+            let lock_dir = lock.dir().to_path_buf();
+            return Err(SegmentError::OutsideLock { path: path.into(), lock_dir });
         }
         if !lock.claim(&canonical) {
             return Err(SegmentError::Busy { path: path.into() });
@@ -107,12 +108,12 @@ impl PartitionDir {
     ///
     /// # Errors
     ///
-    /// `ReadOnly` without the lock or if `name` is not a single file name; `Io`.
+    /// `ReadOnly` without the lock; `InvalidName` if `name` is not a single file name; `Io`.
     pub fn rename(&self, name: &str) -> Result<(), SegmentError> {
         self.lock()?;
         let mut path = self.path.write();
         if Path::new(name).components().count() != 1 || name == ".." || name == "." {
-            return Err(SegmentError::ReadOnly { path: name.into() });
+            return Err(SegmentError::InvalidName { name: name.into() });
         }
         let to = path.with_file_name(name);
         self.io()

@@ -53,19 +53,26 @@ pub(super) fn analyze_sent(
 /// Looks at batches that bring their offsets: what a follower fetched.
 ///
 /// Stops before the first batch of a later election than `leader_epoch`, which the follower has
-/// not heard of yet.
+/// not heard of yet. What a Raft leader appends must be of that very election.
 pub(crate) fn analyze_given(
     buffer: &[u8],
     leader_epoch: LeaderEpoch,
+    origin: AppendOrigin,
 ) -> Result<Analysis, ValidationError> {
     let mut analysis = Analysis::empty();
     let mut previous = Offset::new(-1);
     let mut fall = None;
     while let Some(entry) = next_entry(buffer, analysis.valid_bytes)? {
-        if let Entry::Batch(batch) = &entry
-            && batch.header().leader_epoch_raw() > leader_epoch.get()
-        {
-            break;
+        if let Entry::Batch(batch) = &entry {
+            let found = batch.header().leader_epoch_raw();
+            if origin == AppendOrigin::RaftLeader && found != leader_epoch.get() {
+                let position = Position::saturating_from_len(analysis.valid_bytes);
+                let reason = InvalidBatch::LeaderEpoch { found, expected: leader_epoch };
+                return Err(ValidationError::Batch { position, reason });
+            }
+            if found > leader_epoch.get() {
+                break;
+            }
         }
         analysis.add(&entry)?;
         if analysis.last_offset <= previous {

@@ -1,7 +1,7 @@
 //! Why an append was refused. Every refusal comes before a byte reaches the file, unless it says
 //! otherwise.
 
-use alluvium_record_format::{Codec, CorruptClass, Corruption, Offset, Position};
+use alluvium_record_format::{Codec, CorruptClass, Corruption, LeaderEpoch, Offset, Position};
 
 use crate::ErrorCode;
 
@@ -80,6 +80,15 @@ pub enum InvalidBatch {
     BaseOffset {
         /// The base offset as sent.
         found: i64,
+    },
+    /// What a Raft leader appends must be of its own epoch.
+    #[error("a batch of leader epoch {found} from the leader of epoch {expected}")]
+    #[non_exhaustive]
+    LeaderEpoch {
+        /// The epoch of the batch.
+        found: i32,
+        /// The epoch of the leader.
+        expected: LeaderEpoch,
     },
     /// An append that the leader assigns offsets to holds one batch.
     #[error("more than one batch in an append")]

@@ -91,7 +91,9 @@ impl Log {
     /// come before the log's lock is taken. An append that repeats one of the last five of its
     /// producer is answered with the first one's offsets, and nothing is written.
     ///
-    /// Readers see all of it or nothing. Where the write fails, nothing has changed.
+    /// Readers see all of it or nothing. Where the write fails, nothing has changed. A batch that is
+    /// cut off at the end of `batches` is left out without an error; where there is no other,
+    /// `first_offset` is `None`.
     ///
     /// Source: `UnifiedLog.appendAsLeader` in Kafka.
     ///
@@ -144,7 +146,8 @@ impl Log {
     /// Appends what a follower fetched from the leader of `leader_epoch`: offsets, times and
     /// checksums stay as they are. A gap to the log end is fine.
     ///
-    /// Stops before the first batch of a later epoch.
+    /// Stops before the first batch of a later epoch. A batch that is cut off at the end of
+    /// `batches`, as fetches end, is left out without an error.
     ///
     /// Source: `UnifiedLog.appendAsFollower` in Kafka.
     ///
@@ -156,9 +159,36 @@ impl Log {
         batches: &[u8],
         leader_epoch: LeaderEpoch,
     ) -> Result<Appended, AppendError> {
+        self.append_given(batches, leader_epoch, AppendOrigin::Replication)
+    }
+
+    /// Appends what the leader of a Raft quorum has made for its metadata log: as it is, offsets
+    /// and epoch included.
+    ///
+    /// Source: `UnifiedLog.appendAsLeader` with `AppendOrigin.RAFT_LEADER` in Kafka.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_as_follower`](Self::append_as_follower); `InvalidBatch::LeaderEpoch` where a
+    /// batch is not of `leader_epoch`.
+    pub fn append_as_raft_leader(
+        &self,
+        batches: &[u8],
+        leader_epoch: LeaderEpoch,
+    ) -> Result<Appended, AppendError> {
+        self.append_given(batches, leader_epoch, AppendOrigin::RaftLeader)
+    }
+
+    /// Appends batches that bring their offsets.
+    fn append_given(
+        &self,
+        batches: &[u8],
+        leader_epoch: LeaderEpoch,
+        origin: AppendOrigin,
+    ) -> Result<Appended, AppendError> {
         let shared = &*self.shared;
         shared.check_open()?;
-        let analysis = analyze_given(batches, leader_epoch)?;
+        let analysis = analyze_given(batches, leader_epoch, origin)?;
         if analysis.valid_bytes == 0 {
             return Ok(Appended::nothing(shared));
         }
@@ -171,7 +201,7 @@ impl Log {
             last_offset: analysis.last_offset,
             max_timestamp,
             now: shared.clock.now(),
-            producers: AppendRequest::new(recovery::AppendOrigin::Replication),
+            producers: AppendRequest::new(origin),
         };
         let mut effects = Effects::default();
         let mut writer = shared.writer.lock();
@@ -251,11 +281,7 @@ impl Log {
 
 impl LeaderRequest {
     fn producers(&self) -> AppendRequest {
-        let origin = match self.origin {
-            AppendOrigin::Client => recovery::AppendOrigin::Client,
-            AppendOrigin::Coordinator => recovery::AppendOrigin::Coordinator,
-        };
-        let request = AppendRequest::new(origin).with_guard(self.verification_guard);
+        let request = AppendRequest::new(self.origin).with_guard(self.verification_guard);
         match self.transaction_version {
             Some(version) => request.with_transaction_version(version),
             None => request,

@@ -1,15 +1,16 @@
 //! What a leader refuses before a byte reaches the file, and what it writes.
 
 use alluvium_log_manager::{
-    AppendOrigin, CleanupPolicy, CompressionType, ErrorCode, InvalidBatch, InvalidRecord,
-    LeaderAppend, LogConfig, Prepared, ValidationError,
+    AppendError, AppendOrigin, CleanupPolicy, CompressionType, ErrorCode, InvalidBatch,
+    InvalidRecord, LeaderAppend, LogConfig, Prepared, ValidationError,
 };
 use alluvium_record_format::{
     Batch, BatchSettings, Codec, LeaderEpoch, Offset, Position, ProducerEpoch, ProducerId,
     Timestamp, TimestampType,
 };
 
-use crate::batches::{HEX_A, NOW, batch, batch_with, hex, patched};
+use crate::batches::{HEX_A, NOW, batch, batch_with, hex, l3, patched};
+use crate::disk::{Disk, read};
 
 const LAST_OFFSET_DELTA: usize = 23;
 const RECORD_COUNT: usize = 57;
@@ -311,4 +312,23 @@ fn a_record_that_inflates_past_the_limit_is_refused() {
     let error = refused_by(&limit(1 << 20), sent.clone());
     assert_eq!(error.code(), ErrorCode::InvalidRecord);
     written_by(&limit(80 << 20), append(), sent);
+}
+
+/// As Kafka's own log takes them: offsets stay, and every batch is of the leader's epoch.
+#[test]
+fn a_raft_leader_appends_its_own_offsets_and_its_own_epoch_alone() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    let epoch = LeaderEpoch::new(0);
+    let [first, second, of_epoch_1] = l3();
+    let appended = log.append_as_raft_leader(&[first, second.clone()].concat(), epoch).unwrap();
+    assert_eq!(appended.last_offset, Some(Offset::new(5)));
+    let refused = log.append_as_raft_leader(&of_epoch_1, epoch).unwrap_err();
+    assert!(refused.to_string().contains("refused"), "{refused}");
+    assert_eq!(refused.code(), ErrorCode::InvalidRecord);
+    let refused = log.append_as_raft_leader(&second, epoch).unwrap_err();
+    assert!(matches!(refused, AppendError::BelowLogEnd { .. }), "{refused:?}");
+    log.append_as_raft_leader(&of_epoch_1, LeaderEpoch::new(1)).unwrap();
+    assert_eq!(log.latest_epoch(), Some(LeaderEpoch::new(1)));
+    assert_eq!(read(&log, 0).unwrap(), [(0, 2), (3, 5), (6, 8)]);
 }

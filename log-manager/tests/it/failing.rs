@@ -242,3 +242,27 @@ fn a_roll_that_loses_the_empty_segment_takes_the_directory_offline() {
     drop(log);
     follow(&disk.open_unclean(), &l3()[0]);
 }
+
+/// The files say what is left of them: the list of segments does not run ahead.
+#[test]
+fn a_rename_that_fails_in_retention_takes_the_directory_offline() {
+    let disk = Disk::with(|config| config.retention_bytes(Some(0)));
+    let log = disk.open_clean();
+    for each in l3() {
+        follow(&log, &each);
+        log.roll().unwrap();
+    }
+    log.update_high_watermark(Offset::new(9)).unwrap();
+    disk.tasks.run_due();
+    let second = "00000000000000000003.log.deleted";
+    disk.faults.fail_once(
+        ErrorKind::PermissionDenied,
+        move |call| matches!(call, IoCall::Rename { to, .. } if to.ends_with(second)),
+    );
+    let failed = log.delete_old_segments().unwrap_err();
+    assert!(matches!(failed, LogError::Offline { .. }), "{failed:?}");
+    assert!(matches!(log.roll(), Err(LogError::Offline { .. })));
+    drop(log);
+    let log = disk.open_unclean();
+    assert_eq!((read(&log, 3).unwrap(), read(&log, 6).unwrap()), (vec![(3, 5)], vec![(6, 8)]));
+}

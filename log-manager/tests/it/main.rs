@@ -10,6 +10,7 @@ mod failing;
 mod indexing;
 mod managing;
 mod old_formats;
+mod one_bad_disk;
 mod owning;
 mod producing;
 mod prop_log;

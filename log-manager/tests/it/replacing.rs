@@ -69,7 +69,10 @@ fn reads_after_a_replacement_see_the_new_segments_and_those_before_go_on() {
 
     assert_eq!(all(&log), [(2, 2), (4, 4), (6, 8)]);
     assert_eq!(bases(&log), [0, 6, 9]);
-    assert_eq!(log.size_bytes(), log.segments().iter().map(|(_, size)| u64::from(*size)).sum());
+    assert_eq!(
+        log.size_bytes(),
+        log.segments().iter().map(|(_, size)| u64::from(*size)).sum::<u64>()
+    );
     disk.clock.advance_ms(1000);
     disk.tasks.run_due();
     let old = disk.names().into_iter().filter(|name| name.contains('.') && !is_final(name));

@@ -143,3 +143,19 @@ fn a_segment_whose_only_batch_does_not_fit_moves_the_log_start() {
     let log = disk.open_unclean();
     assert_eq!((bases(&log), log.log_start_offset()), (vec![FAR], Offset::new(FAR)));
 }
+
+/// Something that is no file stands where the next segment is to be.
+#[test]
+fn a_roll_onto_the_name_of_a_device_or_pipe_makes_a_file() {
+    for target in ["/dev/zero", "/dev/null", "/nowhere"] {
+        let disk = Disk::new();
+        let log = disk.open_clean();
+        follow(&log, &l3()[0]);
+        let path = disk.dir().join("00000000000000000003.log");
+        std::os::unix::fs::symlink(target, &path).unwrap();
+        log.roll().unwrap();
+        assert!(path.symlink_metadata().unwrap().is_file(), "{target}");
+        follow(&log, &l3()[1]);
+        assert_eq!(disk.file("00000000000000000003.log"), l3()[1]);
+    }
+}

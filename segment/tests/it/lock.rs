@@ -73,7 +73,11 @@ fn a_partition_directory_is_opened_for_writing_once_and_under_its_own_lock() {
     let other = tempfile::tempdir().unwrap();
     let other_lock = DirLock::acquire(other.path()).unwrap();
     let wrong = PartitionDir::open(&path, &other_lock, &pool);
-    assert!(matches!(wrong, Err(SegmentError::ReadOnly { .. })));
+    assert!(matches!(wrong, Err(SegmentError::OutsideLock { .. })));
+    for name in ["a/b", "..", ".", ""] {
+        let renamed = fixture.dir.rename(name);
+        assert!(matches!(renamed, Err(SegmentError::InvalidName { .. })), "{name}");
+    }
     let missing = PartitionDir::open(&path.with_file_name("no-0"), &fixture.lock, &pool);
     assert!(matches!(missing, Err(SegmentError::Gone { .. })));
 }
