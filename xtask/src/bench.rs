@@ -3,6 +3,7 @@
 mod append;
 mod batches;
 mod commit;
+mod compact;
 mod crew;
 mod growing;
 mod io_count;
@@ -61,7 +62,7 @@ pub(crate) fn run(flags: &flags::Bench) -> Result<()> {
 type Run = fn(&Bench, &'static str) -> Result<Outcome>;
 
 /// What each file measures, in the order of the layers.
-const GROUPS: [&[(&str, Run)]; 11] = [
+const GROUPS: [&[(&str, Run)]; 12] = [
     walk::BENCHES,
     iterate::BENCHES,
     lookup::BENCHES,
@@ -72,6 +73,7 @@ const GROUPS: [&[(&str, Run)]; 11] = [
     commit::BENCHES,
     recover::BENCHES,
     rolls::BENCHES,
+    compact::BENCHES,
     serve::BENCHES,
 ];
 

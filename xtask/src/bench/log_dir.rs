@@ -71,12 +71,21 @@ impl LogDir {
     ///
     /// When the disk refuses.
     pub(super) fn segment(&self, partition: &str, config: SegmentConfig) -> Result<ActiveSegment> {
-        let path = self.path.join(partition);
-        workspace::empty_dir(&path)?;
-        let dir = PartitionDir::open(&path, &self.lock, &self.pool)
-            .with_context(|| format!("cannot open {}", path.display()))?;
+        workspace::empty_dir(&self.path.join(partition))?;
+        let dir = self.partition(partition)?;
         let birth = Birth::at(Timestamp::new(0));
         Ok(ActiveSegment::create(&dir, Offset::new(0), config, birth)?)
+    }
+
+    /// A partition that is there.
+    ///
+    /// # Errors
+    ///
+    /// When the disk refuses.
+    pub(super) fn partition(&self, partition: &str) -> Result<Arc<PartitionDir>> {
+        let path = self.path.join(partition);
+        PartitionDir::open(&path, &self.lock, &self.pool)
+            .with_context(|| format!("cannot open {}", path.display()))
     }
 }
 

@@ -3,6 +3,7 @@
 //! Each side times itself without its start, so that starting a process counts for neither.
 
 mod appends;
+mod compaction;
 mod look_ups;
 mod starts;
 
@@ -34,7 +35,7 @@ pub(super) fn run(only: &str, tell: &mut dyn FnMut(&Outcome)) -> Result<()> {
 
 type Contest = fn(&mut Arena, &'static str) -> Result<Outcome>;
 
-const CONTESTS: [(&str, Contest); 7] = [
+const CONTESTS: [(&str, Contest); 9] = [
     ("kafka-append-16KiB", appends::of_16_kib),
     ("kafka-append-1-record", appends::of_one_record),
     ("kafka-random-read", look_ups::by_offset),
@@ -42,6 +43,8 @@ const CONTESTS: [(&str, Contest); 7] = [
     ("kafka-recover-1-thread", starts::recover_by_one),
     ("kafka-recover-2-threads", starts::recover_by_two),
     ("kafka-open-2000-segments", starts::open_many),
+    ("kafka-compact-1GiB", compaction::plain),
+    ("kafka-compact-1GiB-zstd", compaction::compressed),
 ];
 
 /// Where both sides work.
