@@ -30,13 +30,15 @@ use crate::partition::{DirKind, Partition, kind_of};
 use crate::progress::Progress;
 use crate::readable::Count;
 use crate::settings::TopicArgs;
+use crate::topic_settings::TopicSettings;
 use crate::verify::wrap;
 
 /// Look for what operators of such logs regret later
 ///
 /// Mount options and file system, arrays and rotating disks, free space, limits of the system
-/// against the number of segments, settings, and the partitions themselves: sizes and times of
-/// segments, transactions, the cleaner. Each finding comes with its cause and a remedy. Changes
+/// against the number of segments, settings of the broker and, from the metadata log beside the
+/// partitions, of topics, and the partitions themselves: sizes and times of segments,
+/// transactions, the cleaner. Each finding comes with its cause and a remedy. Changes
 /// nothing, and may run beside a broker.
 #[derive(Args, Debug)]
 #[command(after_long_help = help())]
@@ -117,6 +119,7 @@ pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<(), CliErr
     let mut found = disk::check(&data.path, &machine, counts, wanted);
     let file = args.topic.file().unwrap_or_else(|| Path::new("the settings"));
     found.extend(settings::check(file, &settings));
+    found.extend(settings::check_topics(&TopicSettings::read(&data.path)?, &settings)?);
     let times = if args.quick { Vec::new() } else { times(&checked, console)? };
     let now = args.now.map_or_else(|| SystemClock::default().now(), Timestamp::new);
     let context = Context { data: &data, settings: &settings, now };

@@ -51,10 +51,11 @@ pub(crate) enum CliError {
     NegativeOffset,
     /// Nobody said what a topic keeps, and its own settings are not known here.
     #[error(
-        "nothing says what the topic keeps, and Kafka's default may not be its setting: give \
-         --set retention.ms=..., --set retention.bytes=... or --config, or make a --dry-run"
+        "{}: nothing says what the topic keeps, and Kafka's default may not be its setting: give \
+         --set retention.ms=..., --set retention.bytes=... or --config, or make a --dry-run",
+        path.display()
     )]
-    NoRetention,
+    NoRetention { path: PathBuf },
     /// A name that is no command's.
     #[error("there is no command {name}")]
     NoSuchCommand { name: String },

@@ -32,6 +32,7 @@ mod settings;
 mod shell;
 mod stat;
 mod text;
+mod topic_settings;
 mod truncate;
 mod verify;
 mod walk;

@@ -20,6 +20,7 @@ use crate::error::CliError;
 use crate::log_end;
 use crate::partition::Partition;
 use crate::settings::{Settings, TopicArgs};
+use crate::topic_settings::{Keys, TopicSettings};
 
 /// Drop the old segments that the settings no longer keep, or say what would go and why
 ///
@@ -27,10 +28,11 @@ use crate::settings::{Settings, TopicArgs};
 /// retention.bytes, what is older than retention.ms. Segments go whole, from the oldest on, up to
 /// the high watermark. Where the checkpoint notes no high watermark, the log end counts.
 ///
-/// The settings of topics are not on the disk as text: say them with --config and --set; without
-/// any about retention only a dry run is made, with Kafka's defaults. A partition that cleaner-offset-checkpoint lists, and an internal one in a log directory, is
-/// taken for compacted unless cleanup.policy is given. The metadata log is left alone. The
-/// broker must be stopped.
+/// A topic's own settings are read from the metadata log in the same log directory, where there is
+/// one. Those of --set go before them, those of --config, as of a broker, behind them. Without
+/// either, a partition that cleaner-offset-checkpoint lists, and an internal one, is taken for
+/// compacted, and only a dry run is made, with Kafka's defaults. The metadata log itself is left
+/// alone. The broker must be stopped.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct RetainArgs {
@@ -71,6 +73,8 @@ or written.";
 struct Decision<'a> {
     partition: &'a Partition,
     policy: Policy,
+    /// What the topic sets itself.
+    own: Option<&'a Keys>,
     state: RetentionState,
     plan: RetentionPlan,
 }
@@ -78,8 +82,10 @@ struct Decision<'a> {
 /// Where the cleanup policy of a partition comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Policy {
-    /// The settings.
+    /// What was given, or Kafka's default.
     Given,
+    /// The metadata log.
+    Topic,
     /// The cleaner's checkpoint lists the partition.
     InCheckpoint,
     /// The topic is one of Kafka's own.
@@ -89,11 +95,18 @@ enum Policy {
 /// Runs the command.
 pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliError> {
     let settings = args.topic.settings(console)?;
-    if !args.dry_run && !settings.has_retention && !settings.has_policy {
-        return Err(CliError::NoRetention);
-    }
     let mut data = data_dir(&args.dir, console)?;
     let partitions = partitions(&args.dir)?;
+    let topics = TopicSettings::read(&data.path)?;
+    let is_known = |partition: &&Partition| {
+        let own = partition.key().and_then(|key| topics.of(key.topic()));
+        own.is_some() || settings.has_retention || settings.has_policy || is_metadata(partition)
+    };
+    if !args.dry_run
+        && let Some(unknown) = partitions.iter().find(|partition| !is_known(partition))
+    {
+        return Err(CliError::NoRetention { path: unknown.path.clone() });
+    }
     let now = args.now.map_or_else(|| SystemClock::default().now(), Timestamp::new);
     let lock = if args.dry_run {
         data.refuse_if_in_use()?;
@@ -103,7 +116,7 @@ pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliErr
     };
     let is_one = partitions.len() == 1 && partitions[0].path == args.dir;
     for partition in &partitions {
-        if partition.name.as_ref().is_some_and(|name| &*name.topic == "__cluster_metadata") {
+        if is_metadata(partition) {
             if !args.json {
                 let name = partition.path.display();
                 console
@@ -111,20 +124,31 @@ pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliErr
             }
             continue;
         }
-        let policy = policy(partition, &data, &settings, is_one);
-        let config = match policy {
-            Policy::Given => settings.log.clone(),
-            Policy::InCheckpoint | Policy::Internal => compacted(&settings.log)?,
+        let own = partition.key().and_then(|key| topics.of(key.topic()));
+        let (policy, config) = match own {
+            Some(own) => (Policy::Topic, settings.of_topic(own)?),
+            None => match policy(partition, &data, &settings, is_one) {
+                policy @ (Policy::InCheckpoint | Policy::Internal) => {
+                    (policy, compacted(&settings.log)?)
+                }
+                policy => (policy, settings.log.clone()),
+            },
         };
         let decided = match &lock {
             None => plan(partition, &data, &config, now, console)?,
             Some(lock) => apply(partition, &mut data, config, now, lock)?,
         };
         let (state, plan) = decided;
-        show::decision(&Decision { partition, policy, state, plan }, args, console);
+        let decision = Decision { partition, policy, own, state, plan };
+        show::decision(&decision, args, console);
         console.spill()?;
     }
     Ok(())
+}
+
+/// Whether this is the metadata log, which keeps snapshots instead of records.
+fn is_metadata(partition: &Partition) -> bool {
+    partition.name.as_ref().is_some_and(|name| &*name.topic == "__cluster_metadata")
 }
 
 fn policy(partition: &Partition, data: &DataDir, settings: &Settings, is_one: bool) -> Policy {

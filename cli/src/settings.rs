@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use alluvium_log_manager::{BrokerConfig, LogConfig, UnknownKey};
+use alluvium_log_manager::{BrokerConfig, LogConfig, LogConfigBuilder, UnknownKey};
 use alluvium_recovery::Properties;
 use clap::Args;
 
 use crate::console::Console;
 use crate::error::CliError;
+use crate::topic_settings::Keys;
 
 /// Settings of the topic that a command has to know.
 #[derive(Args, Debug)]
@@ -34,6 +35,20 @@ pub(crate) struct Settings {
     pub(crate) has_policy: bool,
     /// Whether somebody said how long or how much of a log is kept.
     pub(crate) has_retention: bool,
+    /// What the command line says.
+    given: Vec<(String, String)>,
+}
+
+impl Settings {
+    /// The settings of a topic that has these of its own. The command line goes before them, the
+    /// file behind them. Keys of later versions of Kafka are passed over.
+    pub(crate) fn of_topic(&self, own: &Keys) -> Result<LogConfig, CliError> {
+        let known = own.iter().filter(|(key, _)| LogConfig::KEYS.contains(&key.as_str()));
+        let given = self.given.iter().map(|(key, value)| (key, value));
+        let pairs = known.chain(given).map(|(key, value)| (key.as_str(), value.as_str()));
+        let log = self.log.to_builder().properties(pairs).and_then(LogConfigBuilder::build);
+        log.map_err(|source| CliError::Config { source })
+    }
 }
 
 impl TopicArgs {
@@ -83,7 +98,8 @@ impl TopicArgs {
             || is_said("retention.minutes")
             || is_said("retention.hours")
             || is_said("retention.bytes");
-        Ok(Settings { log, misspelled, has_policy, has_retention })
+        let given = self.pairs.clone();
+        Ok(Settings { log, misspelled, has_policy, has_retention, given })
     }
 }
 

@@ -1,21 +1,46 @@
 //! Checks of the settings.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use alluvium_log_manager::LogConfig;
 
 use super::Finding;
 use super::pitfall::Pitfall;
+use crate::error::CliError;
 use crate::readable::{Bytes, Span};
 use crate::settings::Settings;
+use crate::topic_settings::TopicSettings;
 
 /// Checks the settings, which were read from `file` or are said on the command line.
 pub(super) fn check(file: &Path, settings: &Settings) -> Vec<Finding> {
-    let mut found = Vec::new();
-    let mut add = |pitfall, text: String| found.push(Finding::new(pitfall, file, text));
-    let log = &settings.log;
+    let mut found = check_log(file, &settings.log);
     for key in &settings.misspelled {
         let (key, nearest) = (&key.key, key.nearest);
-        add(Pitfall::MisspelledSetting, format!("{key}: did you mean {nearest}?"));
+        let text = format!("{key}: did you mean {nearest}?");
+        found.push(Finding::new(Pitfall::MisspelledSetting, file, text));
     }
+    found
+}
+
+/// Checks what topics set themselves, if it is another pitfall than the broker's.
+pub(super) fn check_topics(
+    topics: &TopicSettings,
+    settings: &Settings,
+) -> Result<Vec<Finding>, CliError> {
+    let of_broker = check_log(Path::new(""), &settings.log);
+    let mut found = Vec::new();
+    for (topic, own) in topics.iter().filter(|(_, own)| !own.is_empty()) {
+        let subject = PathBuf::from(format!("topic {topic}"));
+        let of_topic = check_log(&subject, &settings.of_topic(own)?).into_iter();
+        let is_new = |finding: &Finding| of_broker.iter().all(|other| other.text != finding.text);
+        found.extend(of_topic.filter(is_new));
+    }
+    Ok(found)
+}
+
+fn check_log(subject: &Path, log: &LogConfig) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut add = |pitfall, text: String| found.push(Finding::new(pitfall, subject, text));
     if log.flush_messages() == 1 {
         add(Pitfall::FlushEveryMessage, "flush.messages is 1".to_owned());
     }

@@ -28,6 +28,14 @@ pub(super) fn decision(decision: &Decision<'_>, args: &RetainArgs, console: &mut
     }
     match decision.policy {
         Policy::Given => {}
+        Policy::Topic if !args.explain => {}
+        Policy::Topic => {
+            console.print(format_args!("  set at the topic:"));
+            let own = decision.own.into_iter().flatten();
+            let texts: Vec<_> = own.map(|(key, value)| format!(" {key}={value}")).collect();
+            let texts = if texts.is_empty() { " nothing".to_owned() } else { texts.join(",") };
+            console.print(format_args!("{texts}\n"));
+        }
         Policy::InCheckpoint => console.print(format_args!(
             "  taken for compacted: cleaner-offset-checkpoint lists it (--set cleanup.policy=... \
              says otherwise)\n"
@@ -163,7 +171,9 @@ fn object(decision: &Decision<'_>, dry_run: bool) -> Value {
         "new_log_start_offset": new_start(decision).get(),
         "log_end_offset": decision.state.log_end_offset.get(),
         "high_watermark": decision.state.high_watermark.get(),
-        "taken_for_compacted": decision.policy != Policy::Given,
+        "taken_for_compacted":
+            matches!(decision.policy, Policy::InCheckpoint | Policy::Internal),
+        "topic_settings": decision.own,
         "dropped_segments": count, "dropped_bytes": bytes, "segments": segments,
     })
 }

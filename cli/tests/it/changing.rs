@@ -66,7 +66,7 @@ fn a_disk_that_another_process_holds_is_refused_and_left_alone() {
         assert!(run.stdout.is_empty(), "{args:?}: {}", run.text());
     }
     drop(lock);
-    assert_eq!(state(dir.path()), before);
+    assert!(state(dir.path()) == before, "no byte changes");
 }
 
 #[test]
@@ -76,11 +76,11 @@ fn a_dry_run_changes_no_byte_where_the_run_changes_some() {
         fs::remove_file(dir.path().join(".lock")).unwrap();
         let before = state(dir.path());
         let dry = run(dir.path(), &args);
-        assert_eq!(state(dir.path()), before, "{args:?}");
+        assert!(state(dir.path()) == before, "{args:?}");
         assert!(!dry.stdout.is_empty() && dry.code != Some(2), "{args:?}: {}", dry.stderr);
         let wet = run(dir.path(), &args[..args.len() - 1]);
         assert_ne!(wet.code, Some(2), "{args:?}: {}", wet.stderr);
-        assert_ne!(state(dir.path()), before, "{args:?}");
+        assert!(state(dir.path()) != before, "{args:?}");
     }
 }
 

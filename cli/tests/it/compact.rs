@@ -51,7 +51,7 @@ fn a_dry_run_changes_no_byte_and_says_why_the_range_is_what_it_is() {
     assert!(run.text().contains("no checkpoint is there"), "{}", run.text());
     assert!(run.text().contains("the active segment begins there"), "{}", run.text());
     assert!(run.text().contains("would keep"), "{}", run.text());
-    assert_eq!(contents(dir.path()), before);
+    assert!(contents(dir.path()) == before, "no byte changes");
     assert!(!dir.path().join(".lock").exists());
 }
 
@@ -86,7 +86,7 @@ fn damage_exits_with_1_and_leaves_the_partition() {
     let run = compact(dir.path(), &["plain-0"]);
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     assert!(run.stderr.contains("00000000000000000000.log"), "{}", run.stderr);
-    assert_eq!(contents(dir.path()), before);
+    assert!(contents(dir.path()) == before, "no byte changes");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use alluvium_record_format::{BatchBuilder, BatchSettings, Offset, SimpleRecord};
 use tempfile::TempDir;
 
 /// The disk that Kafka closed cleanly.
@@ -82,4 +83,19 @@ pub(crate) fn copy(folder: &str) -> TempDir {
         fs::write(path, fs::read(from.join(file)).unwrap()).unwrap();
     }
     dir
+}
+
+/// A metadata log with a topic of each name, and settings.
+pub(crate) fn metadata(topics: &[&str], settings: &[(&str, &str, &str)]) -> Vec<u8> {
+    let text = |text: &str| [&[u8::try_from(text.len() + 1).unwrap()], text.as_bytes()].concat();
+    let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(0)));
+    for (id, topic) in (1..).zip(topics) {
+        let record = [&[1, 2, 0][..], &text(topic), &[id; 16], &[0]].concat();
+        builder.append(&SimpleRecord::new().value(&record)).unwrap();
+    }
+    for (topic, key, value) in settings {
+        let record = [&[1, 4, 0, 2][..], &text(topic), &text(key), &text(value), &[0]].concat();
+        builder.append(&SimpleRecord::new().value(&record)).unwrap();
+    }
+    builder.finish().unwrap().to_vec()
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::disk::{clean, files, scratch, state, three_batches};
+use crate::disk::{clean, files, hex, metadata, scratch, state, three_batches};
 use crate::process::{Run, run};
 
 /// A machine, settings and a disk that are as they should be, to spoil.
@@ -137,12 +137,19 @@ const PITFALLS: &[(&str, Spoil)] = &[
         patient.arg("--set", "cleanup.policy=compact");
     }),
     ("large-compacted-segments", |patient| {
-        patient.write("disk/cleaner-offset-checkpoint", "0\n1\nt 0 0\n");
+        patient.write("disk/cleaner-offset-checkpoint", "0\n1\nt 0 9\n");
         let log = patient.dir.path().join("disk/t-0/00000000000000000000.log");
         File::options().write(true).open(log).unwrap().set_len(1 << 30).unwrap();
+        // Nobody has to read the large one: no producers up to the next segment.
+        patient.write("disk/t-0/00000000000000000009.log", "");
+        patient.write("disk/t-0/00000000000000000009.snapshot", hex("000148674bc700000000"));
         patient.args.push("--quick".to_owned());
     }),
     ("retention-below-roll", |patient| patient.setting("log.retention.hours=1")),
+    ("retention-below-roll", |patient| {
+        let log = metadata(&["t"], &[("t", "retention.ms", "3600000")]);
+        patient.write("disk/__cluster_metadata-0/00000000000000000000.log", log);
+    }),
     ("out-of-order-timestamps", |patient| {
         let mut log = three_batches();
         set_time(&mut log, 118, 3_600_000);

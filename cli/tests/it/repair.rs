@@ -31,7 +31,7 @@ fn recover_cuts_a_torn_tail_and_a_dry_run_only_says_so() {
     let dry = run(dir.path(), &["recover", "--dry-run", "t-0"]);
     assert_eq!(dry.code, Some(1), "{}", dry.stderr);
     assert!(dry.text().contains("would cut 00000000000000000000.log from 300 to 236 bytes"));
-    assert_eq!(state(dir.path()), before, "a dry run changes no byte");
+    assert!(state(dir.path()) == before, "a dry run changes no byte");
 
     let wet = run(dir.path(), &["recover", "--json", "t-0"]);
     assert_eq!(wet.code, Some(1), "{}", wet.stderr);
@@ -66,7 +66,7 @@ fn truncate_cuts_whole_batches_and_lowers_checkpoints() {
     let before = state(dir.path());
     let dry = run(dir.path(), &["truncate", "t-0", "--to", "4", "--dry-run"]);
     assert!(dry.text().contains("would cut t-0/00000000000000000000.log from 354 to 118 bytes"));
-    assert_eq!(state(dir.path()), before);
+    assert!(state(dir.path()) == before, "no byte changes");
 
     let wet = run(dir.path(), &["truncate", "t-0", "--to", "4"]);
     assert_eq!(wet.code, Some(0), "{}", wet.stderr);
@@ -190,7 +190,7 @@ fn what_mends_takes_no_log_directory_for_a_partition() {
         assert_eq!(run.code, Some(2), "{args:?}");
         assert!(run.stderr.contains("is no partition directory"), "{}", run.stderr);
     }
-    assert_eq!(state(dir.path()), before);
+    assert!(state(dir.path()) == before, "no byte changes");
 }
 
 #[test]
