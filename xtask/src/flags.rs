@@ -36,7 +36,10 @@ xflags::xflags! {
         /// Builds every feature of every crate alone, and record-format without `std`.
         cmd features {}
         /// Remakes the repository's own fixtures with a real Kafka.
-        cmd golden {}
+        cmd golden {
+            /// Changes nothing: compares what stands in the repository with a fresh run.
+            optional --check
+        }
         /// Compares with a live Kafka: what it reads of ours, what we print of a fresh disk.
         cmd oracle {
             /// What the fresh disk is made of; default 2.

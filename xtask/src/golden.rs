@@ -1,5 +1,6 @@
 //! `golden`: remakes the repository's own fixtures with a real Kafka.
 
+mod check;
 mod disk;
 mod legacy;
 pub(crate) mod pack;
@@ -16,20 +17,29 @@ use crate::workspace;
 /// The seed of the disk in the repository.
 const SEED: u64 = 1;
 
-/// The sets: the name of each file without its `.tar.zst`.
-const SETS: [&str; 2] = ["disk", "legacy"];
+/// The sets that `conformance` takes: the name of each file without its `.tar.zst`.
+const DISKS: [&str; 2] = ["disk", "legacy"];
 
-/// Makes everything anew.
+/// All sets.
+const SETS: [&str; 4] = ["disk", "legacy", "traces", "compaction"];
+
+/// Makes everything anew, and puts it in the place of what stands in the repository; with
+/// `check`, compares the two instead, as far as two makings are alike.
 ///
 /// # Errors
 ///
-/// When Kafka is not to be had, or something goes wrong in it.
-pub(crate) fn run() -> Result<()> {
+/// When Kafka is not to be had, or something goes wrong in it; when what stands differs.
+pub(crate) fn run(check: bool) -> Result<()> {
     let kafka = Kafka::ready()?;
     let work = workspace::scratch().join("golden");
     workspace::empty_dir(&work)?;
-    disk::make(&kafka, SEED, &work)?;
+    driven(&kafka, "harness.Traces", &work.join("traces"))?;
+    driven(&kafka, "harness.Cleanings", &work.join("compaction"))?;
     legacy::make(&kafka, &work.join("legacy"))?;
+    disk::make(&kafka, SEED, &work)?;
+    if check {
+        return check::compare(&work);
+    }
     for set in SETS {
         let file = packed(set);
         pack::pack(&work.join(set), &file)?;
@@ -39,7 +49,13 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Unpacks every set and returns the folders, in the form that `conformance` takes.
+/// A set that one of our programs makes with Kafka's classes, without a broker.
+fn driven(kafka: &Kafka, main: &str, out: &Path) -> Result<()> {
+    println!("golden: {main}");
+    workspace::run(kafka.java(main).arg(SEED.to_string()).arg(out))
+}
+
+/// Unpacks the disks and returns their folders, in the form that `conformance` takes.
 ///
 /// # Errors
 ///
@@ -51,7 +67,7 @@ pub(crate) fn unpacked() -> Result<Vec<PathBuf>> {
         pack::unpack(&packed(set), &to)?;
         Ok(to)
     };
-    SETS.into_iter().map(unpack).collect()
+    DISKS.into_iter().map(unpack).collect()
 }
 
 /// Unpacks the traces and returns their folders, in the form that `replay` takes.

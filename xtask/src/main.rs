@@ -55,7 +55,7 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::House(_) => house::run(),
         Cmd::Spec(_) => spec::run(),
         Cmd::Features(_) => features::run(),
-        Cmd::Golden(_) => golden::run(),
+        Cmd::Golden(golden) => golden::run(golden.check),
         Cmd::Oracle(oracle) => oracle::run(&oracle),
         Cmd::Bench(bench) => bench::run(&bench),
         Cmd::Fuzz(fuzz) => fuzz::run(&fuzz),

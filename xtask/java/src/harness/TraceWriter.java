@@ -40,7 +40,8 @@ final class TraceWriter implements AutoCloseable {
     }
     line.append(",\"now_ms\":").append(driven.clock.ms);
     try {
-      line.append(",\"ok\":").append(operation.run());
+      String result = operation.run();
+      line.append(",\"ok\":").append(result);
     } catch (Exception error) {
       line.append(",\"error\":").append(quoted(error.getClass().getSimpleName()));
       line.append(",\"message\":").append(quoted(shown(error)));
