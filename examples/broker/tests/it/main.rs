@@ -8,3 +8,4 @@ mod list_offsets;
 mod metadata;
 mod produce;
 mod restart;
+mod zero_copy;
