@@ -1,14 +1,16 @@
 //! Cuts a segment in two or more whose offsets do not fit into one.
 
+use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use alluvium_record_format::{CorruptKind, Entry, Offset, Position};
+use alluvium_record_format::{Entry, Offset, Position};
 
 use super::remove_cleaned;
-use crate::active::{ActiveSegment, Birth};
 use crate::config::SegmentConfig;
-use crate::error::SegmentError;
-use crate::names::{FileKind, Suffix};
+use crate::error::{IoOp, SegmentError};
+use crate::names::{FileKind, SegmentFileName, Suffix};
+use crate::partition_dir::PartitionDir;
 use crate::segment::Segment;
 
 /// Copies a segment whose offsets span more than `i32::MAX` into several that each span less,
@@ -22,8 +24,8 @@ use crate::segment::Segment;
 ///
 /// # Errors
 ///
-/// `Corrupt` if the segment does not consist of whole batches of magic 2 with rising offsets;
-/// `ReadOnly`, `Io`, `Index`.
+/// `Corrupt` if the segment does not consist of whole batches, `OutOfOrder` if their offsets do
+/// not rise; `ReadOnly`, `Io`, `Index`.
 pub fn split_overflowed(
     segment: &Segment,
     config: SegmentConfig,
@@ -31,7 +33,8 @@ pub fn split_overflowed(
     let config = config.preallocate_bytes(None);
     let age = segment.modified()?;
     let mut walker = segment.walk(Position::new(0))?;
-    let mut split = Split { source: segment, config, done: Vec::new(), active: None };
+    let mut split =
+        Split { source: segment, config, done: Vec::new(), last_offset: None, part: None };
     while let Some(entry) = walker.next_entry()? {
         split.take(&entry)?;
     }
@@ -51,49 +54,82 @@ struct Split<'a> {
     source: &'a Segment,
     config: SegmentConfig,
     done: Vec<Arc<Segment>>,
-    /// The segment being written, and batches that wait to be written to it.
-    active: Option<(ActiveSegment, Vec<u8>)>,
+    last_offset: Option<Offset>,
+    /// The part being written.
+    part: Option<Part>,
+}
+
+/// A log file being written, and batches that wait to be written to it.
+struct Part {
+    base: Offset,
+    path: PathBuf,
+    file: File,
+    written: u64,
+    pending: Vec<u8>,
 }
 
 impl Split<'_> {
     fn take(&mut self, entry: &Entry<'_>) -> Result<(), SegmentError> {
-        let Entry::Batch(batch) = entry else {
-            let damage = CorruptKind::magic(entry.magic()).at(entry.position());
-            return Err(SegmentError::corrupt(self.source.path(FileKind::Log), damage));
-        };
-        let header = batch.header();
-        let fits = self.active.as_ref().is_some_and(|(active, _)| {
-            header.last_offset().relative_to(active.segment().base_offset()).is_some()
-        });
-        if !fits {
+        let (first, last) = ends(entry);
+        if let Some(before) = self.last_offset.filter(|before| last <= *before) {
+            return Err(SegmentError::OutOfOrder { last: before, found: last });
+        }
+        self.last_offset = Some(last);
+        let fits = |part: &Part| last.relative_to(part.base).is_some();
+        if !self.part.as_ref().is_some_and(fits) {
             self.seal()?;
-            self.begin(header.base_offset())?;
+            self.begin(first)?;
         }
-        let Some((active, pending)) = &mut self.active else { return Ok(()) };
-        if !pending.is_empty() && pending.len() + batch.bytes().len() > CHUNK_BYTES {
-            active.append(pending)?;
-            pending.clear();
+        let Some(part) = &mut self.part else { return Ok(()) };
+        if !part.pending.is_empty() && part.pending.len() + entry.bytes().len() > CHUNK_BYTES {
+            part.write(self.source.dir())?;
         }
-        pending.extend_from_slice(batch.bytes());
+        part.pending.extend_from_slice(entry.bytes());
         Ok(())
     }
 
     fn begin(&mut self, base: Offset) -> Result<(), SegmentError> {
         let dir = self.source.dir();
         remove_cleaned(dir, base)?;
-        let birth = Birth::default();
-        let active =
-            ActiveSegment::create_suffixed(dir, base, Suffix::Cleaned, self.config, birth)?;
-        self.active = Some((active, Vec::new()));
+        let name = SegmentFileName::new(base, FileKind::Log).with_suffix(Suffix::Cleaned);
+        let path = dir.file_path(name);
+        let made = dir.io().create_new(&path);
+        let file = made.map_err(|e| SegmentError::file(IoOp::Create, &path, e))?;
+        dir.names_changed();
+        self.part = Some(Part { base, path, file, written: 0, pending: Vec::new() });
         Ok(())
     }
 
+    /// Ends a part: its indexes follow from its headers.
     fn seal(&mut self) -> Result<(), SegmentError> {
-        if let Some((mut active, pending)) = self.active.take() {
-            active.append(&pending)?;
-            self.done.push(active.seal()?);
+        if let Some(mut part) = self.part.take() {
+            let dir = self.source.dir();
+            part.write(dir)?;
+            let segment = Segment::open_suffixed(dir, part.base, Suffix::Cleaned, self.config)?;
+            segment.rebuild_indexes()?;
+            self.done.push(segment);
         }
         Ok(())
+    }
+}
+
+impl Part {
+    fn write(&mut self, dir: &PartitionDir) -> Result<(), SegmentError> {
+        let path = || self.path.clone();
+        dir.io()
+            .write_all(&self.file, &path, &self.pending, self.written)
+            .map_err(|e| SegmentError::file(IoOp::Write, &self.path, e))?;
+        self.written += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+}
+
+/// First and last offset; of a message of an old format that holds others, the last for both.
+fn ends(entry: &Entry<'_>) -> (Offset, Offset) {
+    match entry {
+        Entry::Batch(batch) => (batch.header().base_offset(), batch.header().last_offset()),
+        _ => (entry.last_offset(), entry.last_offset()),
     }
 }
 

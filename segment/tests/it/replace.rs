@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 
-use alluvium_record_format::{CorruptKind, Offset, Position, Timestamp};
+use alluvium_record_format::{Offset, Timestamp};
 use alluvium_segment::replace::{FileStep, Replacement, plan_leftovers, split_overflowed};
 use alluvium_segment::{ActiveSegment, FileKind, Segment, SegmentError, SegmentFileName, Suffix};
 
@@ -247,16 +247,24 @@ fn a_damaged_segment_is_not_split() {
     assert_eq!(fs::read(fixture.path("00000000000000000000.log")).unwrap(), log);
 }
 
+/// As Kafka does, which copies any magic.
 #[test]
-fn a_segment_of_an_old_format_is_not_split() {
+fn a_segment_of_an_old_format_is_split_byte_for_byte() {
     let fixture = Fixture::new();
     // Magic 0, without key and value.
-    let mut message = [0; 26];
-    message[11] = 14;
-    message[18..].fill(0xff);
-    fs::write(fixture.dir.path().join("00000000000000000000.log"), message).unwrap();
-    let refused = split_overflowed(&fixture.open(0), every_batch()).unwrap_err();
-    let SegmentError::Corrupt { source, .. } = refused else { panic!("{refused:?}") };
-    assert_eq!(source, CorruptKind::magic(0).at(Position::new(0)));
-    assert_eq!(fixture.names(), ["00000000000000000000.log"]);
+    let message = |offset: i64| {
+        let mut message = [0; 26];
+        message[..8].copy_from_slice(&offset.to_be_bytes());
+        message[11] = 14;
+        message[18..].fill(0xff);
+        message
+    };
+    let log = [message(0), message(FAR), message(FAR + 1)].concat();
+    fs::write(fixture.dir.path().join("00000000000000000000.log"), &log).unwrap();
+    let new = split_overflowed(&fixture.open(0), every_batch()).unwrap();
+    let bases: Vec<i64> = new.iter().map(|segment| segment.base_offset().get()).collect();
+    assert_eq!(bases, [0, FAR]);
+    let parts = new.iter().map(|segment| fs::read(segment.path(FileKind::Log)).unwrap());
+    assert_eq!(parts.collect::<Vec<_>>().concat(), log);
+    assert_eq!(fs::read(new[1].path(FileKind::OffsetIndex)).unwrap(), [0, 0, 0, 1, 0, 0, 0, 26]);
 }
