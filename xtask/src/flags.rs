@@ -84,6 +84,15 @@ xflags::xflags! {
             /// Fetches so many MiB instead.
             optional --mib count: u64
         }
+        /// Runs real Kafka clients against the example broker: every codec, seeks, limits, admin
+        /// calls, hostile frames, a kill. Installs the clients it needs below `target/`.
+        cmd clients {
+            /// Instead, measures it beside a real Kafka with the same clients; release build.
+            optional --bench
+            /// Instead, for so many seconds: 50 clients, kills, deletions; what was acknowledged
+            /// must be there in the end.
+            optional --soak seconds: u64
+        }
         /// Puts a log of ours through what Kafka's own log went through: same results, same files.
         cmd replay {
             /// Folders with a `trace.jsonl` and its `final/`; none: the repository's own.

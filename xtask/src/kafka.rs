@@ -60,6 +60,11 @@ impl Kafka {
         self.java_with(&["-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"], main)
     }
 
+    /// The jars and the compiled harness, as Java wants them.
+    pub(crate) fn class_path(&self) -> &str {
+        &self.class_path
+    }
+
     fn java_with(&self, options: &[&str], main: &str) -> Command {
         let mut java = workspace::command("java");
         java.args(options).args(["-cp", &self.class_path, main]);

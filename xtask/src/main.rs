@@ -7,6 +7,7 @@ use std::process::ExitCode;
 mod allocations;
 mod bench;
 mod ci;
+mod clients;
 mod conformance;
 mod demo;
 mod docs;
@@ -61,6 +62,7 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::Fuzz(fuzz) => fuzz::run(&fuzz),
         Cmd::Kill(kill) => kill::run(&kill),
         Cmd::Strace(strace) => strace::run(strace.mib),
+        Cmd::Clients(clients) => clients::run(&clients),
         Cmd::Replay(replay) => replay::run(&replay.dirs),
         Cmd::ReplayCompaction(replay) => replay_compaction::run(&replay.dirs),
         Cmd::ManyPartitions(many) => many::run(&many),

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use alluvium_cleaner::{CleanerGate, LogCleaner, LogCleanerConfig};
 use alluvium_log_manager::{LogManager, ManagerError, SystemClock};
 
 use crate::net::{Budget, Server};
@@ -27,6 +28,8 @@ pub(crate) struct Node {
     pub(crate) settings: Settings,
     pub(crate) identity: Identity,
     pub(crate) manager: LogManager,
+    /// Compacts topics in the background.
+    cleaner: LogCleaner,
     pub(crate) topics: Topics,
     pub(crate) producer_ids: ProducerIds,
     pub(crate) budget: Budget,
@@ -54,6 +57,8 @@ enum Reason {
     Logs(ManagerError),
     #[error(transparent)]
     Topics(TopicError),
+    #[error("there is no thread to be had")]
+    Threads(#[source] std::io::Error),
     #[error("the socket is refused")]
     Socket(#[source] std::io::Error),
     #[cfg(feature = "tls")]
@@ -116,8 +121,12 @@ impl Broker {
         if let Some(metrics) = self.metrics {
             metrics.stop();
         }
-        let stopped = tokio::task::block_in_place(|| self.node.manager.stop(None))
-            .map_err(fail("close the logs", Reason::Logs))?;
+        let stop = || {
+            self.node.cleaner.stop();
+            self.node.manager.stop(None)
+        };
+        let stopped =
+            tokio::task::block_in_place(stop).map_err(fail("close the logs", Reason::Logs))?;
         for dir in &stopped.dirs {
             for (partition, error) in &dir.failed {
                 tracing::error!(%partition, error = error as &dyn std::error::Error, "not closed");
@@ -145,7 +154,9 @@ impl Node {
         let producer_ids = ProducerIds::open(&first, &SystemClock::default())
             .map_err(store("read the next producer id"))?;
         let defaults = settings.logs.log_defaults();
-        let mut options = LogManager::options(settings.logs.clone());
+        let gate = CleanerGate::new();
+        let mut options =
+            LogManager::options(settings.logs.clone()).cleaning_gate(Arc::clone(&gate) as _);
         for (topic, overrides) in own.all() {
             match config_with(&defaults, &overrides) {
                 Ok(config) => options = options.topic(topic, config),
@@ -160,6 +171,10 @@ impl Node {
                 tracing::error!(dir = %dir.path.display(), failure, "offline");
             }
         }
+        let cleaner = LogCleaner::new(manager.clone(), gate, LogCleanerConfig::of(&settings.logs));
+        if settings.logs.cleaner_enable() {
+            cleaner.start_threads().map_err(fail("start its cleaner", Reason::Threads))?;
+        }
         manager.tick_in_background(TICK_MS);
         let topics = Topics::load(manager.clone(), defaults, own)
             .map_err(fail("find its topics", Reason::Topics))?;
@@ -168,6 +183,7 @@ impl Node {
             settings,
             identity,
             manager,
+            cleaner,
             topics,
             producer_ids,
             budget,

@@ -24,6 +24,17 @@ const JVM_OPTIONS: [&str; 4] = [
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
 ];
 
+/// As `kafka-server-start.sh` and `kafka-run-class.sh` have it.
+const SHIPPED_OPTIONS: [&str; 7] = [
+    "-Xmx1G",
+    "-Xms1G",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
+];
+
 /// Any id does: it only has to be the same at every start.
 const CLUSTER_ID: &str = "QWxsdXZpdW1PcmFjbGUwMA";
 
@@ -43,6 +54,25 @@ impl Broker {
     ///
     /// When it does not come up in two minutes.
     pub(crate) fn start(kafka: &Kafka, data: &Path, log: &Path, extra: &str) -> Result<Self> {
+        Self::start_in(kafka, data, log, extra, &JVM_OPTIONS)
+    }
+
+    /// As [`start`](Self::start), with the heap and the collector that Kafka's scripts choose.
+    ///
+    /// # Errors
+    ///
+    /// As [`start`](Self::start).
+    pub(crate) fn start_as_shipped(kafka: &Kafka, data: &Path, log: &Path) -> Result<Self> {
+        Self::start_in(kafka, data, log, "log.index.size.max.bytes=10485760", &SHIPPED_OPTIONS)
+    }
+
+    fn start_in(
+        kafka: &Kafka,
+        data: &Path,
+        log: &Path,
+        extra: &str,
+        options: &[&str],
+    ) -> Result<Self> {
         let [port, controller] = free_ports()?;
         let properties = log.with_extension("properties");
         let text = properties_text(data, port, controller, extra);
@@ -55,7 +85,7 @@ impl Broker {
         }
         let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
         let errors = file.try_clone().context("cannot share the broker's log")?;
-        let mut java = kafka.java_with(&JVM_OPTIONS, "kafka.Kafka");
+        let mut java = kafka.java_with(options, "kafka.Kafka");
         java.arg(&properties).stdout(Stdio::from(file)).stderr(Stdio::from(errors));
         let child = java.spawn().context("cannot start a broker")?;
         let mut broker = Self { child, port, log: log.to_owned() };
@@ -71,6 +101,11 @@ impl Broker {
     /// Where it listens.
     pub(crate) const fn port(&self) -> u16 {
         self.port
+    }
+
+    /// The process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// A controlled shutdown.

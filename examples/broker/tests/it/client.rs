@@ -40,7 +40,9 @@ impl TestBroker {
 
     pub(crate) fn start_with(data: &Path, change: impl FnOnce(&mut Settings)) -> Self {
         let dirs = data.to_str().unwrap();
-        let (logs, _unknown) = BrokerConfig::from_properties([("log.dirs", dirs)]).unwrap();
+        let (logs, _unknown) =
+            BrokerConfig::from_properties([("log.dirs", dirs), ("log.retention.ms", "-1")])
+                .unwrap();
         let mut settings = Settings::new(logs);
         change(&mut settings);
         let runtime = tokio::runtime::Builder::new_multi_thread()

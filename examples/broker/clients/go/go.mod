@@ -1,0 +1,8 @@
+module alluvium/clients
+
+go 1.24
+
+require (
+	github.com/twmb/franz-go v1.22.3
+	github.com/twmb/franz-go/pkg/kadm v1.20.0
+)

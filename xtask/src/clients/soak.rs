@@ -1,0 +1,141 @@
+//! `clients --soak`: 50 clients, of which some are killed all the time, beside topics that come
+//! and go. In the end everything that was acknowledged is there, and memory has not grown.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use super::bench::resident_kib;
+use super::broker::{self, Server};
+use super::install::Installed;
+use crate::workspace;
+
+const WRITERS: usize = 36;
+const READERS: usize = 10;
+const CHURNERS: usize = 4;
+const TOPICS: usize = 6;
+
+/// Runs for so many seconds.
+///
+/// # Errors
+///
+/// When a record is missing, memory grows, or the broker does not stop cleanly.
+pub(super) fn run(seconds: u64) -> Result<()> {
+    let scratch = workspace::scratch().join("clients-soak");
+    workspace::empty_dir(&scratch)?;
+    let (clients, missing) = Installed::all(&workspace::scratch().join("clients"))?;
+    let go = clients.iter().find(|client| client.listed.name == "franz-go");
+    let go = go.with_context(|| format!("franz-go is missing: {missing:?}"))?;
+    let data = scratch.join("data");
+    let server = Server::start(&broker::build("release")?, &data, &scratch.join("broker.log"))?;
+    let mut soak = Soak { go, scratch, bootstrap: server.bootstrap(), started: 0, random: 7 };
+    let (early_kib, late_kib) = soak.run(&server, Duration::from_secs(seconds))?;
+    let acknowledged = soak.check()?;
+    println!(
+        "{acknowledged} acknowledged records are there, {} clients were started, resident memory \
+         {early_kib:.0} KiB after a third and {late_kib:.0} KiB in the end",
+        soak.started
+    );
+    ensure!(late_kib <= early_kib * 1.2 + 8192.0, "memory grows");
+    server.stop_cleanly(&data)
+}
+
+struct Soak<'a> {
+    go: &'a Installed,
+    scratch: PathBuf,
+    bootstrap: String,
+    started: usize,
+    random: u64,
+}
+
+impl Soak<'_> {
+    fn run(&mut self, server: &Server, lasts: Duration) -> Result<(f64, f64)> {
+        let mut running = Vec::new();
+        for seat in 0..WRITERS + READERS + CHURNERS {
+            running.push(self.start(seat)?);
+        }
+        let (began, mut early_kib) = (Instant::now(), 0.0);
+        while began.elapsed() < lasts {
+            thread::sleep(Duration::from_millis(100));
+            let seat = self.random_below(running.len());
+            if let Some(client) = running.get_mut(seat) {
+                end(client)?;
+                *client = self.start(seat)?;
+            }
+            if early_kib == 0.0 && began.elapsed() > lasts / 3 {
+                early_kib = resident_kib(server.pid())?;
+            }
+        }
+        for client in &mut running {
+            end(client)?;
+        }
+        Ok((early_kib, resident_kib(server.pid())?))
+    }
+
+    /// Starts the client of a seat anew, under a name of its own.
+    fn start(&mut self, seat: usize) -> Result<Child> {
+        self.started += 1;
+        let name = format!("c{}", self.started);
+        let topic = format!("soak-{}", seat % TOPICS);
+        let notes = self.scratch.join(format!("{topic}.{name}.acks")).display().to_string();
+        let churned = format!("churn-{name}");
+        let args: Vec<&str> = match seat {
+            ..WRITERS => vec![&self.bootstrap, "stream", &topic, &name, &notes],
+            seat if seat < WRITERS + READERS => vec![&self.bootstrap, "follow", &topic],
+            _ => vec![&self.bootstrap, "churn", &churned],
+        };
+        let mut command = self.go.program(&args);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().context("cannot start a client")
+    }
+
+    /// Compares what the clients noted with what the topics hold; returns how much that is.
+    fn check(&self) -> Result<usize> {
+        let mut noted: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+        for path in workspace::entries(&self.scratch)? {
+            let name = workspace::name(&path);
+            if let (Some((topic, _)), true) = (name.split_once('.'), has_ending(&path)) {
+                noted.entry(topic.to_owned()).or_default().push(path);
+            }
+        }
+        let mut count = 0;
+        for (topic, paths) in noted {
+            let out = workspace::output(&mut self.go.command(&[&self.bootstrap, "dump", &topic]))?;
+            let out = String::from_utf8_lossy(&out);
+            let held: BTreeSet<_> = out.lines().collect();
+            for path in paths {
+                let notes = fs::read_to_string(&path).context("cannot read notes")?;
+                // A killed client may have written half of its last line.
+                let whole = notes.rsplit_once('\n').map_or("", |(whole, _)| whole);
+                for value in whole.lines() {
+                    ensure!(held.contains(value), "{value} of {topic} is lost");
+                    count += 1;
+                }
+            }
+        }
+        ensure!(count > 0, "nothing was acknowledged");
+        Ok(count)
+    }
+
+    /// xorshift64.
+    fn random_below(&mut self, bound: usize) -> usize {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        usize::try_from(self.random % u64::try_from(bound).unwrap_or(1)).unwrap_or(0)
+    }
+}
+
+fn has_ending(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "acks")
+}
+
+fn end(client: &mut Child) -> Result<()> {
+    client.kill().context("cannot kill a client")?;
+    client.wait().context("cannot wait for a client").map(drop)
+}
