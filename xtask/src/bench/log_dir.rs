@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use alluvium_log_manager::{Log, LogOptions};
 use alluvium_record_format::{Offset, Timestamp};
@@ -13,6 +15,9 @@ use crate::workspace;
 
 /// More than any bench needs: closing files is not measured.
 const MAX_OPEN_FILES: usize = 10_000;
+
+/// How long a flush in the background may take.
+const LET_GO: Duration = Duration::from_secs(30);
 
 /// An empty log directory, locked.
 #[derive(Debug)]
@@ -61,8 +66,27 @@ impl LogDir {
     /// When the disk refuses.
     pub(super) fn log(&self, partition: &str, options: LogOptions) -> Result<Log> {
         let path = self.path.join(partition);
+        if path.exists() {
+            self.wait_for(partition)?;
+        }
         workspace::empty_dir(&path)?;
         Ok(options.open(path)?)
+    }
+
+    /// Waits until work in the background has let go of a log that was closed.
+    ///
+    /// # Errors
+    ///
+    /// When it does not.
+    pub(super) fn wait_for(&self, partition: &str) -> Result<()> {
+        let deadline = Instant::now() + LET_GO;
+        while let Err(error) = self.partition(partition) {
+            if Instant::now() > deadline {
+                return Err(error);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
     }
 
     /// A new segment 0 in a new partition.

@@ -13,8 +13,8 @@ use crate::bench::outcome::{Bar, Outcome};
 use crate::bench::random::Random;
 use crate::kafka::copy_tree;
 
-/// Batches of the log: 256 MiB.
-const BATCHES: usize = 16_384;
+/// Batches of the log: 64 MiB.
+const BATCHES: usize = 4_096;
 
 /// Reads in a slice of ours and of Kafka's.
 const READS: u32 = 50_000;
@@ -29,7 +29,7 @@ pub(super) fn by_offset(arena: &mut Arena, name: &'static str) -> Result<Outcome
     fill(&arena.dir)?;
     let kafkas = format!("read {} {READS}", arena.dir.path().join("kafka-0").display());
     let mut random = Random::new(3);
-    arena.contest((name, "M/s", 1e6), Bar(5.0), &mut |dir| read(dir, &mut random), &kafkas)
+    arena.contest((name, "k/s", 1e3), Bar(5.0), &mut |dir| read(dir, &mut random), &kafkas)
 }
 
 pub(super) fn by_time(arena: &mut Arena, name: &'static str) -> Result<Outcome> {
@@ -39,7 +39,7 @@ pub(super) fn by_time(arena: &mut Arena, name: &'static str) -> Result<Outcome> 
     let kafkas = format!("times {} {TIMES} {from} {to}", path.display());
     let mut random = Random::new(3);
     let mut ours = |dir: &LogDir| look_up(dir, &mut random, from, records);
-    arena.contest((name, "M/s", 1e6), Bar(8.0), &mut ours, &kafkas)
+    arena.contest((name, "k/s", 1e3), Bar(8.0), &mut ours, &kafkas)
 }
 
 /// Writes a log whose records are a millisecond apart, and gives Kafka a copy. Returns how many
@@ -54,6 +54,8 @@ fn fill(dir: &LogDir) -> Result<u64> {
     // search runs into them: the records are to be in a sealed one.
     log.roll()?;
     log.close()?;
+    drop(log);
+    dir.wait_for("ours-0")?;
     let copy = dir.path().join("kafka-0");
     crate::workspace::empty_dir(&copy)?;
     copy_tree(&dir.path().join("ours-0"), &copy)?;

@@ -37,6 +37,8 @@ fn recover(arena: &mut Arena, name: &'static str, threads: usize, bar: Bar) -> R
     }
     drop(batches);
     log.close()?;
+    drop(log);
+    arena.dir.wait_for("ours-0")?;
     copy(&arena.dir, "ours-0", "kafka-0")?;
     let kafkas = format!("recover {}", arena.dir.path().join("kafka-0").display());
     let mut ours = |dir: &LogDir| recovered(dir, threads);
