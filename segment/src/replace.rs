@@ -40,7 +40,7 @@ pub struct Replacement {
     done: usize,
 }
 
-/// One rename of a replacement, or the sync at its end.
+/// One rename of a replacement, or a sync of the directory.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ReplaceStep {
@@ -54,7 +54,7 @@ pub enum ReplaceStep {
         /// Its suffix afterwards.
         to: Suffix,
     },
-    /// The names in the directory are made durable.
+    /// The names in the directory are made durable: what follows builds on them.
     SyncNames,
 }
 
@@ -74,17 +74,18 @@ impl Replacement {
         Ok(Self { dir: Arc::clone(dir), new, old, done: 0 })
     }
 
-    /// Renames the new segments to `.swap`, from the highest base to the lowest.
+    /// Renames the new segments to `.swap`, from the highest base to the lowest, and syncs the
+    /// directory after each.
     ///
     /// # Errors
     ///
     /// As [`Segment::rename`]. Calling it again goes on where it stopped.
     pub fn to_swap(&mut self) -> Result<(), SegmentError> {
-        self.run_to(self.new.len() * FileKind::SEGMENT.len())
+        self.run_to(self.new.len() * (FileKind::SEGMENT.len() + 1))
     }
 
     /// Renames the old segments to `.deleted` and the new ones to their final names, both in
-    /// ascending order, and syncs the directory.
+    /// ascending order, and syncs the directory after each of the two.
     ///
     /// # Errors
     ///
@@ -93,7 +94,7 @@ impl Replacement {
         self.run_to(usize::MAX)
     }
 
-    /// As [`retire`](Self::retire), without the sync: for a caller that holds a lock, and calls
+    /// As [`retire`](Self::retire), without the last sync: for a caller that holds a lock, and calls
     /// `retire` without it afterwards. Old files must not be removed before that.
     ///
     /// # Errors
@@ -129,8 +130,16 @@ impl Replacement {
             };
             segments.flat_map(files).collect()
         };
-        let mut steps = all(&mut self.new.iter().rev(), Suffix::Swap);
+        // Names may reach the disk in another order than they were changed in. A new segment that
+        // is not `.swap` yet must not meet the loss of an old one, and one that has its final name
+        // must not meet an old one that it covers.
+        let mut steps = Vec::new();
+        for new in self.new.iter().rev() {
+            steps.extend(all(&mut [new].into_iter(), Suffix::Swap));
+            steps.push(ReplaceStep::SyncNames);
+        }
         steps.extend(all(&mut self.old.iter(), Suffix::Deleted));
+        steps.push(ReplaceStep::SyncNames);
         steps.extend(all(&mut self.new.iter(), Suffix::None));
         steps.push(ReplaceStep::SyncNames);
         steps

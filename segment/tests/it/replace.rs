@@ -5,7 +5,9 @@ use std::fs;
 use std::sync::Arc;
 
 use alluvium_record_format::{Offset, Timestamp};
-use alluvium_segment::replace::{FileStep, Replacement, plan_leftovers, split_overflowed};
+use alluvium_segment::replace::{
+    FileStep, ReplaceStep, Replacement, plan_leftovers, split_overflowed,
+};
 use alluvium_segment::{ActiveSegment, FileKind, Segment, SegmentError, SegmentFileName, Suffix};
 
 use crate::support::{Fixture, batch, birth, every_batch, moved, one, ranges, three};
@@ -84,7 +86,7 @@ fn new_segments_take_the_place_of_old_ones() {
 #[test]
 fn a_crash_after_any_step_leaves_all_old_or_all_new_segments() {
     let steps = replacement().1.steps().len();
-    assert_eq!(steps, 8 + 8 + 8 + 1);
+    assert_eq!(steps, 8 + 2 + 8 + 1 + 8 + 1);
     let mut outcomes = Vec::new();
     for stop in 0..=steps {
         let (fixture, mut replacement) = replacement();
@@ -103,10 +105,27 @@ fn a_crash_after_any_step_leaves_all_old_or_all_new_segments() {
         assert!(rest.iter().all(|name| !name.contains("swap") && !name.contains("cleaned")));
         assert_eq!(load(&fixture), expected, "a second start changes nothing");
     }
-    // The last file on its way to `.swap` decides: step 7 of 8, as there is no `.txnindex`.
+    // The last file on its way to `.swap` decides: step 7 of 8, as there is no `.txnindex`. A sync
+    // of the directory comes after the first four.
     let turn = outcomes.iter().position(|is_new| *is_new).unwrap();
-    assert_eq!(turn, 7);
+    assert_eq!(turn, 7 + 1);
     assert!(outcomes[turn..].iter().all(|is_new| *is_new));
+}
+
+/// Found by `cargo xtask crash`: without a sync between them, the new names of old segments could
+/// be durable before those of the segments that take their place, and then neither was there.
+#[test]
+fn no_rename_builds_on_one_that_may_not_be_durable() {
+    let (_fixture, replacement) = replacement();
+    let kinds = replacement.steps().into_iter().map(|step| match step {
+        ReplaceStep::Rename { to, .. } => to.text(),
+        ReplaceStep::SyncNames => "sync",
+        _ => "other",
+    });
+    let mut kinds: Vec<_> = kinds.collect();
+    kinds.dedup();
+    let expected = [".swap", "sync", ".swap", "sync", ".deleted", "sync", "", "sync"];
+    assert_eq!(kinds, expected);
 }
 
 /// FR-069: what old crashes left, in the three mixtures of the report and with an index alone.
@@ -210,7 +229,7 @@ fn an_overflowed_segment_is_split_whatever_step_a_crash_stops_at() {
         split(&fixture, stop);
         let found = load(&fixture);
         if found.len() == 1 {
-            assert!(stop < 8, "the old segment after {stop} steps");
+            assert!(stop < 8 + 1, "the old segment after {stop} steps");
             let again = fixture.open(0);
             let new = split_overflowed(&again, every_batch()).unwrap();
             let mut replacement = Replacement::new(&fixture.dir, new, vec![again]).unwrap();
