@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8};
 
-use alluvium_recovery::{LoadConfig, LoadReport, LoadedLog, Progress, load};
+use alluvium_recovery::{LoadConfig, LoadReport, LoadedLog, Progress, load, sync_directory};
 use alluvium_segment::{ActiveSegment, Birth, DirLock, FilePool, PartitionDir};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
@@ -65,6 +65,7 @@ impl LogOptions {
     ) -> Result<(Log, LoadReport), LogError> {
         let dir = dir.as_ref();
         let directory = |source| LogError::Directory { path: dir.to_path_buf(), source };
+        let is_new = !dir.exists();
         fs::create_dir_all(dir).map_err(directory)?;
         let dir = fs::canonicalize(dir).map_err(directory)?;
         let lock = match &self.lock {
@@ -73,6 +74,10 @@ impl LogOptions {
                 .map_err(|source| LogError::Lock { source })?,
         };
         let pool = self.pool.clone().unwrap_or_else(FilePool::for_this_process);
+        if is_new && let Some(parent) = dir.parent() {
+            // No flush of the log makes the name of its own directory durable.
+            sync_directory(pool.io(), parent).map_err(|source| LogError::File { source })?;
+        }
         let partition = PartitionDir::open(&dir, &lock, &pool)?;
         let loaded = load(&partition, &self.load_config(), progress)
             .map_err(|source| LogError::Load { source })?;

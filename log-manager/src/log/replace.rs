@@ -81,8 +81,8 @@ impl Log {
     /// segment does not stay, go after `file.delete.delay.ms`.
     ///
     /// The old ones must be neighbours in this log and sealed; the new ones durable, with the
-    /// suffix `.cleaned`, and within the offsets of the old ones. Appends wait for some renames,
-    /// and for no sync.
+    /// suffix `.cleaned`, and within the offsets of the old ones. Appends wait for some renames
+    /// and for two syncs of the directory: names must not reach the disk in another order.
     ///
     /// Source: `UnifiedLog.replaceSegments` in Kafka; `docs/format/segment.md#swap`.
     ///

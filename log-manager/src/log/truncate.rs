@@ -1,9 +1,11 @@
 //! Cuts the end of a log off, or all of it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use alluvium_record_format::Offset;
+use parking_lot::MutexGuard;
 
 use super::{Effects, Log, LogError, SegmentList, Shared, Writer};
 use crate::LogConfig;
@@ -11,6 +13,8 @@ use crate::LogConfig;
 impl Log {
     /// Drops the records from `offset` on; returns whether there were any. Whole batches go: a
     /// batch that holds `offset` goes as a whole, and the log ends at `offset` all the same.
+    ///
+    /// The cut is durable when the call returns: one sync of the segment, one of the directory.
     ///
     /// At or above the log end nothing is removed, but leader epochs that begin there are
     /// forgotten: two elections without records in between leave such.
@@ -22,7 +26,7 @@ impl Log {
     /// `OffsetOutOfRange` below 0, `Closed`. Where a file cannot be changed, the log stands half
     /// cut: its directory goes `Offline`, and recovery mends it.
     pub fn truncate_to(&self, offset: Offset) -> Result<bool, LogError> {
-        self.change(|writer, shared, config, effects| {
+        self.change_durably(|writer, shared, config, effects| {
             let (min, max) = (Offset::new(0), shared.log_end());
             if offset < min {
                 return Err(LogError::OffsetOutOfRange { offset, min, max });
@@ -53,7 +57,7 @@ impl Log {
         offset: Offset,
         log_start_offset: Option<Offset>,
     ) -> Result<(), LogError> {
-        self.change(|writer, shared, config, effects| {
+        self.change_durably(|writer, shared, config, effects| {
             let (min, max) = (Offset::new(0), Offset::MAX);
             if offset < min {
                 return Err(LogError::OffsetOutOfRange { offset, min, max });
@@ -68,6 +72,22 @@ impl Log {
         &self,
         work: impl FnOnce(&mut Writer, &Arc<Shared>, &LogConfig, &mut Effects) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
+        self.change_holding(None, work)
+    }
+
+    /// As [`change`](Self::change), for work that syncs: no flush runs beside it.
+    fn change_durably<T>(
+        &self,
+        work: impl FnOnce(&mut Writer, &Arc<Shared>, &LogConfig, &mut Effects) -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        self.change_holding(Some(self.shared.flushing.lock()), work)
+    }
+
+    fn change_holding<T>(
+        &self,
+        flushing: Option<MutexGuard<'_, Vec<PathBuf>>>,
+        work: impl FnOnce(&mut Writer, &Arc<Shared>, &LogConfig, &mut Effects) -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
         let shared = &self.shared;
         let config = shared.config.load();
         let mut effects = Effects::default();
@@ -75,6 +95,7 @@ impl Log {
         shared.check_open()?;
         let result = work(&mut writer, shared, &config, &mut effects);
         drop(writer);
+        drop(flushing);
         effects.run(shared);
         shared.notifier.notify();
         result
@@ -112,6 +133,9 @@ impl Writer {
         }
         let now = shared.clock.now();
         self.active_mut().truncate_to(offset, now)?;
+        // Were the cut lost in a crash, what is appended next would lie behind what was cut off.
+        self.active_mut().segment().flush_log()?;
+        shared.dir.sync_names()?;
         shared.recovery_point.fetch_min(offset.get(), Ordering::AcqRel);
         shared.commits.lower(offset);
         self.cut_epochs(shared, offset, effects);
@@ -135,6 +159,8 @@ impl Writer {
         let segments = shared.segments.load_full();
         self.active = None;
         self.remove_files(config, segments.all().to_vec(), effects)?;
+        // Were an old segment to come back in a crash, it would lie over the new one.
+        shared.dir.sync_names()?;
         let next = self.new_segment(shared, config, offset)?;
         let list = SegmentList::new(vec![Arc::clone(next.segment())]);
         self.active = Some(next);

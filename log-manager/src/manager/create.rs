@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use alluvium_record_format::Uuid;
-use alluvium_recovery::{PartitionMetadata, TopicPartition};
+use alluvium_recovery::{PartitionMetadata, TopicPartition, sync_directory};
 use alluvium_segment::PartitionDirName;
 
 use super::data_dir::DataDir;
@@ -183,6 +183,11 @@ impl Shared {
             |source: LogError| ManagerError::Log { partition: partition.to_string(), source };
         if let Err(source) = std::fs::create_dir(&path) {
             dir.fail(LogError::Directory { path: path.clone(), source });
+            return Err(ManagerError::Offline { path });
+        }
+        // No flush of the log makes the name of its own directory durable.
+        if let Err(source) = sync_directory(self.pool.io(), dir.path()) {
+            dir.fail(LogError::File { source });
             return Err(ManagerError::Offline { path });
         }
         if let Some(topic_id) = topic_id

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use alluvium_record_format::Timestamp;
-use alluvium_recovery::TopicPartition;
+use alluvium_recovery::{TopicPartition, sync_directory};
 use alluvium_segment::PartitionDirName;
 
 use super::data_dir::DataDir;
@@ -53,7 +53,8 @@ impl LogManager {
     ///
     /// # Errors
     ///
-    /// `Unknown` where there is no log or no copy; `Offline`; `Directory` where the rename fails.
+    /// `Unknown` where there is no log or no copy; `Offline`; `Log` where the copy cannot be made
+    /// durable; `Directory` where the rename fails.
     pub fn promote_future(&self, partition: &TopicPartition) -> Result<Log, ManagerError> {
         let shared = &*self.shared;
         let _one_at_a_time = shared.changing.lock();
@@ -63,9 +64,19 @@ impl LogManager {
             return Err(ManagerError::Unknown { partition: partition.to_string() });
         };
         let kept = Kept::off(&*shared.gate, partition);
+        // What was durable in the old place must be so in the new one before the old one goes.
+        future
+            .log
+            .flush(true)
+            .map_err(|source| ManagerError::Log { partition: partition.to_string(), source })?;
         let name = PartitionDirName::new(partition.topic(), partition.partition());
         let renamed = future.log.dir().rename(&name.to_string());
         renamed.map_err(|source| ManagerError::Directory { source })?;
+        // The new name is durable before the old one goes: a crash would leave a copy without a log.
+        if let Err(source) = sync_directory(shared.pool.io(), future.dir.path()) {
+            future.dir.fail(LogError::File { source });
+            return Err(ManagerError::Offline { path: future.dir.path().to_path_buf() });
+        }
         let watermark = old.log.high_watermark();
         let log = future.log.clone();
         log.update_high_watermark(watermark)

@@ -25,6 +25,17 @@ fn make(manager: &LogManager, partition: &TopicPartition) {
     log.update_high_watermark(Offset::new(1)).unwrap();
 }
 
+/// Found by `cargo xtask crash`: a flush made everything durable but the name of the partition's
+/// directory, so that a power failure took the flushed log with it.
+#[test]
+fn the_directory_of_a_new_log_is_durable_before_it_is_used() {
+    let cluster = Cluster::new(1);
+    let (manager, _) = cluster.start();
+    cluster.faults.calls.lock().unwrap().clear();
+    manager.get_or_create(&t(0), &NewLog::new().is_new()).unwrap();
+    assert_eq!(cluster.faults.calls.lock().unwrap().first().unwrap(), "sync-dir");
+}
+
 #[test]
 fn new_logs_go_to_the_disk_with_the_fewest_the_first_of_several() {
     let cluster = Cluster::new(3);
@@ -356,11 +367,21 @@ fn a_log_moves_to_another_disk_and_keeps_its_watermark() {
     let fetched = log.read(Offset::new(0), 1000, Isolation::LogEnd, true).unwrap();
     fetched.slice.unwrap().read_to(&mut bytes).unwrap();
     future.append_as_follower(&bytes, LeaderEpoch::new(0)).unwrap();
+    cluster.faults.calls.lock().unwrap().clear();
     let moved = manager.promote_future(&t(0)).unwrap();
+    // Found by `cargo xtask crash`: with the old name gone and the new one not durable yet, the
+    // log was lost. In between comes a sync of the directory.
+    let calls = cluster.faults.calls.lock().unwrap().clone();
+    let place = |found: &dyn Fn(&str) -> bool| calls.iter().position(|call| found(call)).unwrap();
+    let gained = place(&|call| call == "rename t-0");
+    let gone = place(&|call| call.ends_with("-delete"));
+    assert!(calls[gained..gone].contains(&"sync-dir".to_owned()), "{calls:?}");
     assert_eq!(manager.dir_of(&t(0)).unwrap(), cluster.path("d2"));
     assert_eq!((moved.log_end_offset(), moved.high_watermark()), (Offset::new(1), Offset::new(1)));
     assert!(cluster.list("d2").contains(&"t-0".to_owned()));
     assert_eq!(cluster.read("d1/recovery-point-offset-checkpoint"), "0\n0\n");
+    // Found by `cargo xtask crash`: what the old place had flushed was lost with the old place.
+    assert_eq!(moved.recovery_point(), Offset::new(1));
     append(&moved, &batch(&[(None, NOW.get())]));
     manager.stop(None).unwrap();
     drop((manager, moved, log, future));

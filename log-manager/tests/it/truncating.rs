@@ -3,8 +3,8 @@
 use alluvium_log_manager::OffsetQuery;
 use alluvium_record_format::{LeaderEpoch, Offset, Timestamp};
 
-use crate::batches::{at_offset, batch, l3};
-use crate::disk::{Disk, bases, follow, read};
+use crate::batches::{NOW, at_offset, batch, l3};
+use crate::disk::{Disk, append, bases, follow, read};
 
 /// FR-049.
 #[test]
@@ -109,4 +109,28 @@ fn segments_behind_the_target_go_with_their_snapshots() {
         })
         .collect();
     assert_eq!(left, [""; 0]);
+}
+
+/// Found by `cargo xtask crash`: a cut that a power failure undid brought the old records back, below
+/// and above those that were appended after it.
+#[test]
+fn a_truncation_is_durable_before_anything_is_appended() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    for _ in 0..3 {
+        append(&log, &batch(&[(None, NOW.get())]));
+    }
+    log.roll().unwrap();
+    append(&log, &batch(&[(None, NOW.get())]));
+    let calls = || std::mem::take(&mut *disk.faults.calls.lock().unwrap());
+    calls();
+    log.truncate_to(Offset::new(2)).unwrap();
+    let made = calls();
+    let renamed = made.iter().rposition(|call| call.starts_with("rename")).unwrap();
+    let cut = made.iter().position(|call| call == "sync 00000000000000000000.log").unwrap();
+    let named = made.iter().rposition(|call| call == "sync-dir").unwrap();
+    assert!(renamed < named && cut < named, "{made:?}");
+
+    log.truncate_fully_and_start_at(Offset::new(1), None).unwrap();
+    assert!(calls().contains(&"sync-dir".to_owned()));
 }
