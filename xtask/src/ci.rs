@@ -5,8 +5,8 @@ use anyhow::Result;
 use crate::fmt::Tool;
 use crate::stage::Stages;
 use crate::{
-    clients, conformance, docs, features, flags, house, layers, lint, oracle, replay,
-    replay_compaction, spec, strace, workspace,
+    clients, conformance, crash, docs, features, flags, fuzz, house, inject, kill, layers, lint,
+    oracle, replay, replay_compaction, spec, strace, workspace,
 };
 
 /// Runs the stages that the flags ask for, all of them, and prints a table.
@@ -24,12 +24,44 @@ pub(crate) fn run(flags: &flags::Ci) -> Result<()> {
         stages.run("oracle", "cargo xtask oracle", oracle::run_whole);
         stages.run("strace", "cargo xtask strace", || strace::run(None));
         stages.run("clients", "cargo xtask clients", clients::run_cases);
+        break_things(&mut stages);
     } else {
         stages.skip("oracle", "needs a real Kafka: cargo xtask ci --full");
         stages.skip("strace", "takes a while: cargo xtask ci --full");
         stages.skip("clients", "needs real clients: cargo xtask ci --full");
+        stages.skip("crash", "takes a minute: cargo xtask crash");
     }
     stages.finish()
+}
+
+/// Kills, power cuts, failing calls and bad bytes, each for a bounded time.
+fn break_things(stages: &mut Stages) {
+    let kill = flags::Kill { rounds: None, budget: Some(15), seed: None, append_to: None };
+    stages.run("kill", "cargo xtask kill --budget 15", || kill::run(&kill));
+    if let Some(reason) = crash::missing() {
+        for name in ["crash", "mutants", "inject"] {
+            stages.skip(name, &reason);
+        }
+    } else {
+        let explore = |mutants| flags::Crash {
+            mutants,
+            budget: None,
+            seed: None,
+            workload: None,
+            goes_on: false,
+        };
+        stages.run("crash", "cargo xtask crash", || crash::run(&explore(false)));
+        stages.run("mutants", "cargo xtask crash --mutants", || crash::run(&explore(true)));
+        let calls = flags::Inject { budget: Some(30), seed: None };
+        stages.run("inject", "cargo xtask inject --budget 30", || inject::run(&calls));
+    }
+    if let Some(reason) = fuzz::missing() {
+        stages.skip("fuzz", &reason);
+    } else {
+        let smoke =
+            flags::Fuzz { smoke: true, target: None, minutes: None, seed: None, keep: false };
+        stages.run("fuzz", "cargo xtask fuzz --smoke", || fuzz::run(&smoke));
+    }
 }
 
 fn form(stages: &mut Stages, full: bool) {

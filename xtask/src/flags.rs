@@ -104,6 +104,27 @@ xflags::xflags! {
             /// none: the repository's own.
             repeated dirs: PathBuf
         }
+        /// Records the system calls of a workload, builds the disk states that a power cut may leave,
+        /// and has each recovered.
+        cmd crash {
+            /// Seconds; default 60.
+            optional --budget seconds: u64
+            /// What the workload and the states follow from; default 1.
+            optional --seed seed: u64
+            /// Explores builds that are wrong on purpose instead: each must be found.
+            optional --mutants
+            /// Is the workload, in this folder: the stage starts this itself.
+            optional --workload dir: PathBuf
+            /// The workload looks around where a call fails: `inject` starts this.
+            optional --goes-on
+        }
+        /// Has every system call of a workload fail once: errors are typed, nothing is lost.
+        cmd inject {
+            /// Seconds after which no further call fails; without it, all do.
+            optional --budget seconds: u64
+            /// What the workload and the order follow from; default 1.
+            optional --seed seed: u64
+        }
         /// Fuzzes the parsers, the builder, the loader and the log; without more, all targets for a
         /// minute together.
         cmd fuzz {

@@ -9,6 +9,7 @@ mod bench;
 mod ci;
 mod clients;
 mod conformance;
+mod crash;
 mod demo;
 mod docs;
 mod features;
@@ -17,6 +18,7 @@ mod fmt;
 mod fuzz;
 mod golden;
 mod house;
+mod inject;
 mod kafka;
 mod kill;
 mod layers;
@@ -59,7 +61,9 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::Golden(golden) => golden::run(golden.check),
         Cmd::Oracle(oracle) => oracle::run(&oracle),
         Cmd::Bench(bench) => bench::run(&bench),
+        Cmd::Crash(crash) => crash::run(&crash),
         Cmd::Fuzz(fuzz) => fuzz::run(&fuzz),
+        Cmd::Inject(inject) => inject::run(&inject),
         Cmd::Kill(kill) => kill::run(&kill),
         Cmd::Strace(strace) => strace::run(strace.mib),
         Cmd::Clients(clients) => clients::run(&clients),

@@ -4,4 +4,4 @@ mod dice;
 mod stamped;
 
 pub(crate) use self::dice::Dice;
-pub(crate) use self::stamped::{read_all, stamped_batch};
+pub(crate) use self::stamped::{Found, read_all, stamped_batch};

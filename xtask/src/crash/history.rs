@@ -1,0 +1,198 @@
+//! The slow model: what each log may hold after a power cut, and what it must hold.
+
+use std::collections::{BTreeMap, HashMap};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::trace::DONE;
+use crate::proof::Found;
+
+/// What the workload has said of its logs up to some moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    logs: BTreeMap<String, LogHistory>,
+}
+
+/// What it has said of one log.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LogHistory {
+    /// The record at each offset, as a reader sees it, those of an append under way included.
+    live: BTreeMap<i64, u64>,
+    /// What else may be found at an offset: what was cut off, and the cut may not be durable.
+    ghosts: HashMap<i64, Vec<u64>>,
+    /// First and last offset of each batch of the live records.
+    batches: Vec<(i64, i64)>,
+    end: i64,
+    /// Appended and not acknowledged yet.
+    pending: Vec<(i64, u64)>,
+    /// Everything below is durable.
+    flushed: i64,
+    /// Records below may be gone.
+    start: i64,
+    /// Records below may be gone if their key comes again.
+    compacted: i64,
+    /// A truncation is under way.
+    is_cutting: bool,
+    /// It is on its way to another log directory, and may be in both.
+    is_moving: bool,
+}
+
+impl History {
+    /// Takes in one word of the workload.
+    ///
+    /// # Errors
+    ///
+    /// When it makes no sense.
+    pub(crate) fn take(&mut self, mark: &str) -> Result<()> {
+        let mut words = mark.split(' ');
+        let verb = words.next().unwrap_or_default();
+        if verb == DONE {
+            return Ok(());
+        }
+        let name = words.next().with_context(|| format!("no log in `{mark}`"))?;
+        let numbers: Result<Vec<i64>, _> = words.map(str::parse).collect();
+        let log = self.logs.entry(name.to_owned()).or_default();
+        match (verb, &numbers?[..]) {
+            ("append", &[stamp, count]) => log.begin_append(stamp.unsigned_abs(), count),
+            ("acked", []) => log.pending.clear(),
+            ("failed", []) => log.fail_append(),
+            ("flushed", &[end]) => log.flush(end),
+            ("truncate", &[to]) => {
+                log.flushed = log.flushed.min(log.batch_start(to));
+                log.is_cutting = true;
+            }
+            ("truncated", &[to]) => log.truncate(to),
+            ("delete", &[to]) => log.start = log.start.max(to),
+            ("deleted", &[to]) => log.start = to,
+            ("end", &[end]) => log.end = end,
+            ("moving", []) => log.is_moving = true,
+            ("moved", []) => log.is_moving = false,
+            ("compact", &[to]) => log.compacted = log.compacted.max(to),
+            _ => bail!("`{mark}` is no mark"),
+        }
+        Ok(())
+    }
+
+    /// All that was acknowledged must be there, flushed or not: no power was cut.
+    pub(crate) fn keep_all(&mut self) {
+        for log in self.logs.values_mut().filter(|log| !log.is_cutting) {
+            log.fail_append();
+            log.flushed = log.end;
+        }
+    }
+
+    /// Whether a log may be in two directories: no two renames on two disks are one.
+    pub(crate) fn is_moving(&self) -> bool {
+        self.logs.values().any(|log| log.is_moving)
+    }
+
+    pub(crate) fn log(&self, name: &str) -> Option<&LogHistory> {
+        self.logs.get(name)
+    }
+}
+
+impl LogHistory {
+    fn begin_append(&mut self, stamp: u64, count: i64) {
+        self.batches.push((self.end, self.end + count - 1));
+        for (offset, stamp) in (self.end..self.end + count).zip(stamp..) {
+            self.pending.push((offset, stamp));
+            self.live.insert(offset, stamp);
+        }
+        self.end += count;
+    }
+
+    /// The append under way was refused: it may be there, or not.
+    fn fail_append(&mut self) {
+        for (offset, stamp) in std::mem::take(&mut self.pending) {
+            self.live.remove(&offset);
+            self.ghosts.entry(offset).or_default().push(stamp);
+            self.end = self.end.min(offset);
+        }
+        self.batches.retain(|batch| batch.1 < self.end);
+    }
+
+    fn flush(&mut self, end: i64) {
+        self.flushed = self.flushed.max(end);
+        self.ghosts.retain(|offset, _| *offset >= end);
+    }
+
+    /// Where the batch begins that holds this offset.
+    fn batch_start(&self, offset: i64) -> i64 {
+        let holds = |batch: &&(i64, i64)| batch.0 <= offset && offset <= batch.1;
+        self.batches.iter().find(holds).map_or(offset, |batch| batch.0)
+    }
+
+    fn truncate(&mut self, to: i64) {
+        // A batch that the cut would halve goes as a whole.
+        let is_cut = |batch: &&(i64, i64)| batch.1 >= to;
+        let from = self.batches.iter().find(is_cut).map_or(to, |batch| batch.0.min(to));
+        self.batches.retain(|batch| batch.1 < to);
+        for (offset, stamp) in self.live.split_off(&from) {
+            self.ghosts.entry(offset).or_default().push(stamp);
+        }
+        self.end = to;
+        self.is_cutting = false;
+    }
+
+    /// Whether the log may have holes.
+    const fn has_holes(&self) -> bool {
+        self.compacted > 0
+    }
+
+    /// Compares what a log holds after the power cut.
+    ///
+    /// # Errors
+    ///
+    /// The first record that is wrong, or missing.
+    pub(crate) fn check(&self, start: i64, end: i64, found: &[Found]) -> Result<()> {
+        ensure!(
+            start <= self.start,
+            "the log starts at {start}, nobody went beyond {}",
+            self.start
+        );
+        for record in found {
+            let Found { offset, stamp } = *record;
+            let is_live = self.live.get(&offset) == Some(&stamp);
+            let ghosts = self.ghosts.get(&offset).map_or(&[][..], Vec::as_slice);
+            ensure!(
+                is_live || ghosts.contains(&stamp),
+                "offset {offset} holds record {stamp}, never written there"
+            );
+        }
+        self.check_holes(found)?;
+        ensure!(
+            end >= self.flushed.min(self.end),
+            "the log ends at {end}, {} was flushed",
+            self.flushed
+        );
+        let found: HashMap<i64, u64> =
+            found.iter().map(|record| (record.offset, record.stamp)).collect();
+        for (offset, stamp) in self.live.range(self.start..self.flushed.max(self.start)) {
+            match found.get(offset) {
+                Some(there) if there == stamp => {}
+                Some(there) => bail!("offset {offset} holds {there}, {stamp} was flushed"),
+                None if *offset < self.compacted && self.comes_again(*offset, *stamp) => {}
+                None => bail!("offset {offset} is gone, and was acknowledged as flushed"),
+            }
+        }
+        Ok(())
+    }
+
+    /// A hole is right where it was before, in what was compacted, and above what was flushed: there
+    /// a segment may be lost that the next one has outlived. As in Kafka, what is left stays.
+    fn check_holes(&self, found: &[Found]) -> Result<()> {
+        for pair in found.windows(2) {
+            let (before, next) = (pair[0].offset + 1, pair[1].offset);
+            ensure!(before <= next, "offset {next} comes after {}", before - 1);
+            let was_there = self.live.range(before..next).next().is_none();
+            let is_right = was_there || self.has_holes() || before >= self.flushed;
+            ensure!(before == next || is_right, "a hole from {before} to {next}");
+        }
+        Ok(())
+    }
+
+    fn comes_again(&self, offset: i64, stamp: u64) -> bool {
+        let mut later = self.live.range(offset + 1..self.compacted);
+        later.any(|(_, other)| other % 7 == stamp % 7)
+    }
+}

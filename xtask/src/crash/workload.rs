@@ -1,0 +1,398 @@
+//! The process whose system calls are recorded: every kind of change that a log sees.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use alluvium_cleaner::{CleanError, CleanHost, CleanOptions, Cleaner, CleanerConfig, Progress};
+use alluvium_log_manager::{
+    BrokerConfig, LeaderRequest, Log, LogConfig, LogError, LogManager, ManualClock, NewLog,
+    TaskQueue,
+};
+use alluvium_record_format::{Codec, LeaderEpoch, Offset, Timestamp};
+use alluvium_recovery::TopicPartition;
+use alluvium_segment::SegmentConfig;
+use alluvium_segment::replace::Replacement;
+use anyhow::{Context, Result};
+
+use super::trace::DONE;
+use crate::inject::{BEGUN, REFUSED};
+use crate::proof::{Dice, stamped_batch};
+use crate::workspace;
+
+/// The file that says what the process is about to do, and what it has acknowledged.
+pub(crate) const MARKS: &str = "marks";
+
+/// The time at which the workload begins.
+pub(super) const NOW: i64 = 1_700_000_000_000;
+
+/// The logs: one of each kind of life.
+pub(super) const TOPICS: [&str; 4] = ["plain", "compacted", "trimmed", "moved"];
+
+/// Lives of the process: each but the last ends with a controlled shutdown or without one.
+const LIVES: usize = 3;
+
+/// Operations of a life.
+const OPERATIONS: usize = 34;
+
+/// Runs the workload in this folder.
+pub(super) fn run(root: &Path, seed: u64) -> Result<()> {
+    lives(&mut Workload::new(root, seed)?, root)
+}
+
+/// Runs the workload, and where a call fails, looks at what still works: whatever happens is an
+/// error that says what it is.
+pub(super) fn run_on(root: &Path, seed: u64) -> Result<()> {
+    let mut workload = Workload::new(root, seed)?;
+    workload.goes_on = true;
+    println!("{BEGUN}");
+    if let Err(error) = lives(&mut workload, root) {
+        println!("{REFUSED}{error:#}");
+    }
+    Ok(())
+}
+
+fn lives(workload: &mut Workload, root: &Path) -> Result<()> {
+    for life in 0..LIVES {
+        let mut live = Live::start(root, &workload.clock)?;
+        live.make_logs()?;
+        workload.note_ends(&live)?;
+        for _ in 0..OPERATIONS {
+            if let Err(error) = workload.operation(&mut live) {
+                workload.look_around(&live, &error)?;
+                return Err(error);
+            }
+            live.tasks.run_due();
+            workload.show_indexes()?;
+        }
+        if life == 0 {
+            workload.move_directory(&live)?;
+        }
+        if life + 1 == LIVES || workload.dice.one_in(2) {
+            workload.stop(&live)?;
+        }
+        drop(live);
+        workload.show_indexes()?;
+    }
+    Ok(())
+}
+
+/// The settings of the broker; `root` holds two log directories.
+pub(super) fn broker(root: &Path) -> Result<BrokerConfig> {
+    let dirs = format!("{0}/a,{0}/b", root.display());
+    let properties = [
+        ("log.dirs", dirs.as_str()),
+        ("log.flush.offset.checkpoint.interval.ms", "1000"),
+        ("log.flush.start.offset.checkpoint.interval.ms", "1000"),
+        ("replica.high.watermark.checkpoint.interval.ms", "1000"),
+        ("log.initial.task.delay.ms", "100"),
+        ("log.cleaner.enable", "false"),
+        ("num.recovery.threads.per.data.dir", "1"),
+    ];
+    Ok(BrokerConfig::from_properties(properties)?.0)
+}
+
+/// The settings of the topics: small segments, small indexes, an entry every few batches.
+fn topic(is_retained: bool) -> Result<LogConfig> {
+    let config = LogConfig::builder()
+        .internal_segment_bytes(Some(2500))
+        .segment_index_bytes(1024)
+        .index_interval_bytes(300)
+        .retention_ms(None)
+        .file_delete_delay_ms(500);
+    let config = if is_retained { config.retention_bytes(Some(6000)) } else { config };
+    Ok(config.build()?)
+}
+
+/// Starts the logs of a folder at the time of this clock.
+pub(super) fn start(root: &Path, clock: &Arc<ManualClock>) -> Result<(LogManager, Arc<TaskQueue>)> {
+    let tasks = Arc::new(TaskQueue::new(Arc::<ManualClock>::clone(clock)));
+    let mut options = LogManager::options(broker(root)?)
+        .clock(Arc::<ManualClock>::clone(clock))
+        .background(Arc::<TaskQueue>::clone(&tasks));
+    for name in TOPICS {
+        options = options.topic(name, topic(false)?);
+    }
+    let (manager, report) = options.start()?;
+    let failed = report.dirs.iter().find_map(|dir| dir.failure.clone());
+    anyhow::ensure!(failed.is_none(), "a log directory is offline: {failed:?}");
+    Ok((manager, tasks))
+}
+
+/// One life of the process.
+struct Live {
+    manager: LogManager,
+    tasks: Arc<TaskQueue>,
+    root: PathBuf,
+}
+
+impl Live {
+    fn start(root: &Path, clock: &Arc<ManualClock>) -> Result<Self> {
+        let (manager, tasks) = start(root, clock)?;
+        Ok(Self { manager, tasks, root: root.to_path_buf() })
+    }
+
+    fn make_logs(&self) -> Result<()> {
+        for name in TOPICS {
+            let new = NewLog::new().dir(self.root.join("a"));
+            self.manager.get_or_create(&TopicPartition::new(name, 0), &new)?;
+        }
+        Ok(())
+    }
+
+    fn log(&self, name: &str) -> Result<Log> {
+        Ok(self.manager.log(&TopicPartition::new(name, 0))?)
+    }
+}
+
+/// What goes on from one life to the next.
+struct Workload {
+    dice: Dice,
+    clock: Arc<ManualClock>,
+    marks: File,
+    root: PathBuf,
+    stamp: u64,
+    epoch: i32,
+    /// Whether a failure is looked at, and no record of system calls is made.
+    goes_on: bool,
+    /// The bytes of each index file that were shown last.
+    shown: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+impl Workload {
+    fn new(root: &Path, seed: u64) -> Result<Self> {
+        let marks = OpenOptions::new().create(true).append(true).open(root.join(MARKS));
+        Ok(Self {
+            dice: Dice::new(seed),
+            clock: Arc::new(ManualClock::new(Timestamp::new(NOW))),
+            marks: marks.context("cannot open the file of marks")?,
+            root: root.to_path_buf(),
+            stamp: 1,
+            epoch: 0,
+            goes_on: false,
+            shown: BTreeMap::new(),
+        })
+    }
+
+    /// One call a mark: the record of system calls shows it whole.
+    fn mark(&mut self, text: &str) -> Result<()> {
+        let line = format!("{text}\n");
+        self.marks.write_all(line.as_bytes()).context("cannot write a mark")
+    }
+
+    /// After a failure: appends succeed or are refused, and where the directory is said to be
+    /// offline, they are refused.
+    fn look_around(&mut self, live: &Live, error: &anyhow::Error) -> Result<()> {
+        if !self.goes_on {
+            return Ok(());
+        }
+        let is_offline = matches!(error.downcast_ref(), Some(LogError::Offline { .. }));
+        for name in TOPICS {
+            let Ok(log) = live.log(name) else { continue };
+            self.mark(&format!("failed {}", log.name()))?;
+            let end = log.log_end_offset();
+            match self.append(&log) {
+                Ok(()) => {
+                    anyhow::ensure!(log.log_end_offset() > end, "an append did nothing");
+                    let is_elsewhere = log.dir().path().starts_with(self.root.join("b"));
+                    assert!(!is_offline || is_elsewhere, "appended to an offline directory");
+                }
+                Err(_refused) => self.mark(&format!("failed {}", log.name()))?,
+            }
+        }
+        drop(live.manager.stop(None));
+        Ok(())
+    }
+
+    /// The gap that a truncation inside a batch leaves at the end is gone after a start.
+    fn note_ends(&mut self, live: &Live) -> Result<()> {
+        for name in TOPICS {
+            let log = live.log(name)?;
+            self.mark(&format!("end {} {}", log.name(), log.log_end_offset()))?;
+        }
+        Ok(())
+    }
+
+    fn operation(&mut self, live: &mut Live) -> Result<()> {
+        let name = TOPICS[self.dice.index(TOPICS.len())];
+        let log = live.log(name)?;
+        match self.dice.below(20) {
+            0..=11 => self.append(&log)?,
+            12..=13 => self.flush(&log)?,
+            14 => drop(log.roll()?),
+            15 if name == "plain" => self.truncate(&log)?,
+            16 if name == "trimmed" => self.delete_records(&log)?,
+            17 if name == "trimmed" => self.retain(&log)?,
+            15..=17 if name == "compacted" => self.compact(&log)?,
+            _ => {
+                self.clock.advance_ms(400);
+                live.manager.tick();
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, log: &Log) -> Result<()> {
+        let (count, padding) = (1 + self.dice.below(3), self.dice.index(500));
+        let codec = if self.dice.one_in(4) { Codec::Lz4 } else { Codec::None };
+        let mut batch = stamped_batch(self.stamp, count, padding, codec, NOW)?;
+        self.mark(&format!("append {} {} {count}", log.name(), self.stamp))?;
+        self.stamp += count;
+        log.append_as_leader(&mut batch, LeaderRequest::new(LeaderEpoch::new(self.epoch)))?;
+        self.mark(&format!("acked {}", log.name()))
+    }
+
+    fn flush(&mut self, log: &Log) -> Result<()> {
+        let end = log.log_end_offset();
+        if self.dice.one_in(2) {
+            log.flush(false)?;
+        } else {
+            log.commit(end)?;
+        }
+        self.mark(&format!("flushed {} {end}", log.name()))
+    }
+
+    fn truncate(&mut self, log: &Log) -> Result<()> {
+        let (start, end) = (log.log_start_offset().get(), log.log_end_offset().get());
+        let back = i64::try_from(self.dice.below(8))?;
+        let to = (end - back).max(start);
+        self.mark(&format!("truncate {} {to}", log.name()))?;
+        log.truncate_to(Offset::new(to))?;
+        self.epoch += 1;
+        self.mark(&format!("truncated {} {to}", log.name()))
+    }
+
+    fn delete_records(&mut self, log: &Log) -> Result<()> {
+        let (start, end) = (log.log_start_offset().get(), log.log_end_offset().get());
+        let to = start + (end - start) / 3;
+        self.mark(&format!("delete {} {to}", log.name()))?;
+        log.update_high_watermark(log.log_end_offset())?;
+        log.delete_records(Some(Offset::new(to)))?;
+        Ok(())
+    }
+
+    fn retain(&mut self, log: &Log) -> Result<()> {
+        // Any of it may go, the last record excepted.
+        self.mark(&format!("delete {} {}", log.name(), log.log_end_offset()))?;
+        log.update_high_watermark(log.log_end_offset())?;
+        log.set_config(topic(true)?);
+        log.delete_old_segments()?;
+        log.set_config(topic(false)?);
+        self.mark(&format!("deleted {} {}", log.name(), log.log_start_offset()))
+    }
+
+    fn compact(&mut self, log: &Log) -> Result<()> {
+        log.update_high_watermark(log.log_end_offset())?;
+        let view = log.cleaning_view()?;
+        let Some(active) = view.active() else { return Ok(()) };
+        let upto = active.base_offset();
+        let segments = &view.segments[..view.segments.len() - 1];
+        if segments.is_empty() {
+            return Ok(());
+        }
+        self.mark(&format!("compact {} {upto}", log.name()))?;
+        let options = CleanOptions::new(view.log_start_offset, upto, Timestamp::new(NOW))
+            .segment_bytes(2500)
+            .segment(SegmentConfig::new().index_interval_bytes(300).max_index_bytes(1024))
+            .high_watermark(view.high_watermark);
+        let config = CleanerConfig::new().map_bytes(1 << 16);
+        let mut host = Host { log, refused: None };
+        let cleaned = Cleaner::new(config).clean(segments, &options, &mut host);
+        host.refused.map_or(Ok(()), Err)?;
+        cleaned?;
+        Ok(())
+    }
+
+    /// Moves a log to the other directory, as a change of its log directory does.
+    fn move_directory(&mut self, live: &Live) -> Result<()> {
+        let partition = TopicPartition::new("moved", 0);
+        let log = live.log("moved")?;
+        let future = live.manager.create_future(&partition, live.root.join("b"))?;
+        while future.log_end_offset() < log.log_end_offset() {
+            let from = future.log_end_offset().max(log.log_start_offset());
+            let isolation = alluvium_log_manager::Isolation::LogEnd;
+            let fetched = log.read(from, 2000, isolation, true)?;
+            let mut bytes = Vec::new();
+            fetched.slice.context("there is more to read")?.read_to(&mut bytes)?;
+            future.append_as_follower(&bytes, LeaderEpoch::new(self.epoch))?;
+        }
+        self.show_indexes()?;
+        self.mark("moving moved-0")?;
+        live.manager.promote_future(&partition)?;
+        self.mark("moved moved-0")?;
+        self.show_indexes()
+    }
+
+    fn stop(&mut self, live: &Live) -> Result<()> {
+        let ends: Vec<_> = TOPICS
+            .iter()
+            .map(|name| live.log(name).map(|log| (log.name().to_owned(), log.log_end_offset())))
+            .collect::<Result<_>>()?;
+        live.manager.stop(None)?;
+        for (name, end) in ends {
+            self.mark(&format!("flushed {name} {end}"))?;
+        }
+        Ok(())
+    }
+
+    /// Shows what stores into mapped pages have made of the index files: no system call does.
+    fn show_indexes(&mut self) -> Result<()> {
+        if self.goes_on {
+            return Ok(());
+        }
+        self.show_all_indexes()?;
+        self.mark(DONE)
+    }
+
+    fn show_all_indexes(&mut self) -> Result<()> {
+        for dir in ["a", "b"] {
+            for partition in workspace::entries(&self.root.join(dir))? {
+                if partition.is_dir() {
+                    self.show_indexes_of(&partition)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn show_indexes_of(&mut self, partition: &Path) -> Result<()> {
+        for path in workspace::entries(partition)? {
+            let name = workspace::name(&path);
+            if !name.contains(".index") && !name.contains(".timeindex") {
+                continue;
+            }
+            let bytes = fs::read(&path).context("cannot read an index")?;
+            if self.shown.get(&path) != Some(&bytes) {
+                let mut hex = String::new();
+                for byte in &bytes {
+                    write!(hex, "{byte:02x}")?;
+                }
+                self.mark(&format!("mapped {} {hex}", path.display()))?;
+                self.shown.insert(path, bytes);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts the new segments in their place in the log.
+struct Host<'a> {
+    log: &'a Log,
+    refused: Option<LogError>,
+}
+
+impl CleanHost for Host<'_> {
+    fn progress(&mut self, _progress: Progress) -> Result<(), CleanError> {
+        Ok(())
+    }
+
+    fn replace(&mut self, replacement: Replacement) -> Result<(), CleanError> {
+        self.log.replace_segments(replacement).map_err(|error| {
+            self.refused = Some(error);
+            CleanError::Stopped
+        })
+    }
+}
