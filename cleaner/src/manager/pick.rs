@@ -90,7 +90,10 @@ impl Shared {
         let candidate = Candidate { partition: partition.clone(), dir, log, view, range };
         if candidate.range.is_reset {
             let offset = candidate.range.first_dirty;
-            tracing::warn!(%partition, %offset, "the cleaner begins at the start of the log");
+            if !candidate.view.config.cleanup_policy().deletes() {
+                // Retention has not moved the start past it.
+                tracing::warn!(%partition, %offset, "the cleaner begins at the start of the log");
+            }
             self.set_checkpoint(&candidate, offset)?;
         }
         Ok(Some(candidate))
