@@ -32,7 +32,7 @@ pub(super) fn run(seconds: u64) -> Result<()> {
     let go = clients.iter().find(|client| client.listed.name == "franz-go");
     let go = go.with_context(|| format!("franz-go is missing: {missing:?}"))?;
     let data = scratch.join("data");
-    let server = Server::start(&broker::build("release")?, &data, &scratch.join("broker.log"))?;
+    let server = Server::start(&broker::build("dev")?, &data, &scratch.join("broker.log"))?;
     let mut soak = Soak { go, scratch, bootstrap: server.bootstrap(), started: 0, random: 7 };
     let (early_kib, late_kib) = soak.run(&server, Duration::from_secs(seconds))?;
     let acknowledged = soak.check()?;
