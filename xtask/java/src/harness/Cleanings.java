@@ -100,7 +100,7 @@ public final class Cleanings {
     List<String> lines = new ArrayList<>();
     long firstDirty = 0;
     for (int pass = 1; pass <= PASSES.length; pass++) {
-      fill(pass == 1 ? 160 : 50);
+      fill(pass == 1 ? 80 : 28);
       driven.log.roll();
       driven.log.updateHighWatermark(driven.log.logEndOffset());
       driven.log.flush(false);
