@@ -104,6 +104,9 @@ public final class Cleanings {
       driven.log.roll();
       driven.log.updateHighWatermark(driven.log.logEndOffset());
       driven.log.flush(false);
+      if (firstUncleanable() <= firstDirty) {
+        endAll();
+      }
       Path dir = out.resolve("pass-" + pass);
       driven.copyTo(dir.resolve("before").resolve(driven.dir.getName()));
       long now = DrivenLog.START_MS + 10_000_000 + PASSES[pass - 1];
@@ -159,12 +162,7 @@ public final class Cleanings {
 
   private void transactional(int producer) throws Exception {
     if (open[producer] && random.nextInt(3) == 0) {
-      var type = random.nextInt(3) == 0 ? ControlRecordType.ABORT : ControlRecordType.COMMIT;
-      driven.log.appendAsLeader(MemoryRecords.withEndTransactionMarker(driven.clock.ms,
-          100 + producer, (short) 0, new EndTransactionMarker(type, 0)), 0,
-          AppendOrigin.COORDINATOR, RequestLocal.noCaching(), VerificationGuard.SENTINEL,
-          (short) 1);
-      open[producer] = false;
+      end(producer, random.nextInt(3) == 0 ? ControlRecordType.ABORT : ControlRecordType.COMMIT);
       return;
     }
     Compression codec =
@@ -174,6 +172,25 @@ public final class Cleanings {
         codec, 100 + producer, (short) 0, sequences[producer], records));
     sequences[producer] += records.length;
     open[producer] = true;
+  }
+
+  /** Ends what is open: a broker would not clean where nothing may be cleaned. */
+  private void endAll() throws Exception {
+    for (int producer = 0; producer < open.length; producer++) {
+      if (open[producer]) {
+        end(producer, ControlRecordType.COMMIT);
+      }
+    }
+    driven.log.roll();
+    driven.log.updateHighWatermark(driven.log.logEndOffset());
+    driven.log.flush(false);
+  }
+
+  private void end(int producer, ControlRecordType type) throws Exception {
+    driven.log.appendAsLeader(MemoryRecords.withEndTransactionMarker(driven.clock.ms,
+        100 + producer, (short) 0, new EndTransactionMarker(type, 0)), 0,
+        AppendOrigin.COORDINATOR, RequestLocal.noCaching(), VerificationGuard.SENTINEL, (short) 1);
+    open[producer] = false;
   }
 
   private void append(MemoryRecords records) throws Exception {
