@@ -9,6 +9,7 @@ use alluvium_record_format::{
     BatchBuilder, BatchSettings, Codec, Entries, Entry, LeaderEpoch, Offset, Position,
     SimpleRecord, Timestamp,
 };
+use alluvium_segment::DirLock;
 use arbitrary::Arbitrary;
 
 use crate::loading::in_memory;
@@ -64,6 +65,8 @@ impl Model {
 /// After every operation the log holds what the list holds.
 pub fn operations(operations: &[Operation]) {
     let root = in_memory();
+    // Held here: deletions that wait keep the lock of a log that was not closed.
+    let lock = DirLock::acquire(root.path()).unwrap();
     let dir = root.path().join("orders-0");
     let clock = Arc::new(ManualClock::new(Timestamp::new(1_760_000_000_000)));
     let tasks = Arc::new(TaskQueue::new(Arc::<ManualClock>::clone(&clock)));
@@ -78,6 +81,7 @@ pub fn operations(operations: &[Operation]) {
     let options = || -> LogOptions {
         Log::options()
             .config(config.clone())
+            .lock(lock.clone())
             .clock(Arc::<ManualClock>::clone(&clock))
             .background(Arc::<TaskQueue>::clone(&tasks))
     };

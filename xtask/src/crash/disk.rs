@@ -329,9 +329,15 @@ impl Tear {
             Self::Lost => durable.to_vec(),
             Self::Kept => now.to_vec(),
             Self::Cut => cut(durable, pending, dice),
+            // A file system shortens a file as a whole, or not yet.
+            Self::Sectors if shortens(pending, durable.len()) => cut(durable, pending, dice),
             Self::Sectors => sectors(durable, now, pending, dice),
         }
     }
+}
+
+fn shortens(pending: &[DataChange], len: usize) -> bool {
+    pending.iter().any(|change| matches!(change, DataChange::SetLen(new) if *new < len))
 }
 
 fn cut(durable: &[u8], pending: &[DataChange], dice: &mut Dice) -> Vec<u8> {
