@@ -120,7 +120,8 @@ fn load_half(dir: std::path::PathBuf) -> ! {
         if matches!(progress, StartProgress::Loaded { .. })
             && loaded.fetch_add(1, Ordering::Relaxed) >= usize::try_from(LOGS).unwrap() / 2
         {
-            writeln!(io::stdout(), "{HALF}").unwrap();
+            let mut stdout = io::stdout();
+            writeln!(stdout, "{HALF}").unwrap();
             loop {
                 thread::park();
             }
