@@ -100,7 +100,7 @@ fn prove(dir: &LogDir) -> Result<()> {
     fill(dir, "proof-0", 1 << 20, Codec::None)?;
     let path = dir.path().join("proof-0/00000000000000000000.log");
     let mut bytes = fs::read(&path).context("cannot read a log")?;
-    let middle = bytes.len() / 2;
+    let middle = bytes.len() / 2 + 1_000;
     bytes[middle] ^= 1;
     fs::write(&path, bytes).context("cannot write a log")?;
     let mut cleaner = Cleaner::new(CleanerConfig::new().map_bytes(1 << 20));
