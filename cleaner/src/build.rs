@@ -6,7 +6,7 @@ use alluvium_record_format::{Batch, ControlRecord, Corruption, Entry, Offset, Po
 use alluvium_segment::{FileKind, Segment};
 
 use crate::aborted::collect_aborted;
-use crate::cached::walk;
+use crate::cached::{Rising, walk};
 use crate::clean::Progress;
 use crate::error::CleanError;
 use crate::group::values;
@@ -51,7 +51,7 @@ pub(crate) fn build(
         Build { map, reader, transactions, options, built: Built::default(), waiting: Vec::new() };
     for (index, segment) in dirty.iter().enumerate() {
         let next = dirty.get(index + 1).map_or(to, |next| next.base_offset());
-        build.segment(segment, host)?;
+        build.segment(segment, Rising::within(segment, segments), host)?;
         if build.built.is_full {
             break;
         }
@@ -70,7 +70,12 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    fn segment(&mut self, segment: &Segment, host: &mut dyn CleanHost) -> Result<(), CleanError> {
+    fn segment(
+        &mut self,
+        segment: &Segment,
+        mut rising: Rising,
+        host: &mut dyn CleanHost,
+    ) -> Result<(), CleanError> {
         let first_dirty = self.options.first_dirty;
         let start = if segment.base_offset() < first_dirty {
             match segment.batch_of(first_dirty).map_err(CleanError::segment)? {
@@ -85,6 +90,7 @@ impl Build<'_> {
         let mut unreported = 0;
         while let Some(entry) = walker.next_entry().map_err(CleanError::segment)? {
             unreported += entry.bytes().len() as u64;
+            rising.check(&entry).map_err(corrupt)?;
             self.entry(&entry).map_err(corrupt)?;
             if self.built.is_full {
                 break;

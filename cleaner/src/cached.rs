@@ -2,8 +2,9 @@
 //! cleaning.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use alluvium_record_format::Position;
+use alluvium_record_format::{CorruptKind, Corruption, Entry, Offset, Position};
 use alluvium_segment::page_cache::drop_pages;
 use alluvium_segment::{BatchWalker, Segment};
 
@@ -27,5 +28,31 @@ pub(crate) fn let_go(segment: &Segment, bytes: &[Range<u64>]) {
     let Ok(log) = segment.log_file() else { return };
     for range in bytes {
         drop(drop_pages(&log, range));
+    }
+}
+
+/// Holds the offsets of a walk to what no checksum covers: they rise, and end before the next
+/// segment.
+#[derive(Debug)]
+pub(crate) struct Rising {
+    last: Option<Offset>,
+    end: Option<Offset>,
+}
+
+impl Rising {
+    /// For a segment among all of its log.
+    pub(crate) fn within(segment: &Segment, segments: &[Arc<Segment>]) -> Self {
+        let base = segment.base_offset();
+        let after = segments.partition_point(|other| other.base_offset() <= base);
+        Self { last: None, end: segments.get(after).map(|next| next.base_offset()) }
+    }
+
+    pub(crate) fn check(&mut self, entry: &Entry<'_>) -> Result<(), Corruption> {
+        let found = entry.last_offset();
+        if self.last.is_some_and(|last| found <= last) || self.end.is_some_and(|end| found >= end) {
+            return Err(CorruptKind::out_of_range(found.get()).at(entry.position()));
+        }
+        self.last = Some(found);
+        Ok(())
     }
 }

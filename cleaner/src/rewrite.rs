@@ -10,7 +10,7 @@ use alluvium_segment::{FileKind, Segment};
 
 use crate::aborted::collect_aborted;
 use crate::build::{REPORT_BYTES, control_type};
-use crate::cached::{is_cached, walk};
+use crate::cached::{Rising, is_cached, walk};
 use crate::clean::{CleanedSegment, Counts, Progress};
 use crate::error::CleanError;
 use crate::host::CleanHost;
@@ -73,7 +73,7 @@ impl Rewrite<'_> {
             };
             let aborted = collect_aborted(segments, self.rules.options, from, to)?;
             self.transactions.expect(aborted);
-            self.segment(segment, output, host)?;
+            self.segment(segment, Rising::within(segment, segments), output, host)?;
             cleaned.push(CleanedSegment {
                 base_offset: from,
                 size_bytes: segment.size_bytes(),
@@ -86,6 +86,7 @@ impl Rewrite<'_> {
     fn segment(
         &mut self,
         segment: &Segment,
+        mut rising: Rising,
         output: &mut Output,
         host: &mut dyn CleanHost,
     ) -> Result<(), CleanError> {
@@ -103,6 +104,7 @@ impl Rewrite<'_> {
         while let Some(entry) = walker.next_entry().map_err(CleanError::segment)? {
             let len = entry.bytes().len() as u64;
             self.counts.bytes_read += len;
+            rising.check(&entry).map_err(|damage| trouble(damage.into()))?;
             match entry {
                 Entry::Batch(batch) => self.batch(&batch, output),
                 Entry::Legacy(entry) => self.legacy(&entry, keeps_legacy_tombstones, output),

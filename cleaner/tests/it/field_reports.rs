@@ -122,6 +122,24 @@ fn damage_in_sealed_data_ends_the_cleaning_and_keeps_the_files() {
     }
 }
 
+/// FR-079: no checksum covers the base offset.
+#[test]
+fn offsets_that_fall_or_leave_the_segment_end_the_cleaning() {
+    for (at, bit) in [(0, 0x40), (7, 0x08)] {
+        let fixture = Fixture::new();
+        fixture.sealed(0, &[batch(0, &[("a", Some("1"))]), batch(1, &[("b", Some("2"))])]);
+        fixture.sealed(2, &[]);
+        let path = fixture.dir.path().join("00000000000000000000.log");
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[at] ^= bit;
+        fs::write(&path, bytes).unwrap();
+        let before = fixture.files();
+        let error = fixture.clean(&options(0, 2)).unwrap_err();
+        assert!(error.is_corruption(), "{error:?}");
+        assert_eq!(fixture.files(), before);
+    }
+}
+
 /// FR-090.
 #[test]
 fn a_producer_that_always_begins_at_sequence_0_leaves_one_batch() {
