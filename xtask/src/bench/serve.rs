@@ -1,11 +1,11 @@
 //! Fetches of 1 MiB sent by `SocketSender`, against a bare loop of `sendfile` over the same file and
-//! socket; the same for processor time, and beside it other ways to do it.
+//! socket: a blocking one, and one of tokio. The same for processor time; beside it other ways.
 //!
 //! The client throws away what comes (`MSG_TRUNC`), so that the sender is what is measured. A
 //! slice of work ends when the client has said that all of it came.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::rc::Rc;
@@ -19,6 +19,7 @@ use rustix::fs::sendfile;
 use rustix::net::sockopt::set_tcp_cork;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use rustix::time::{ClockId, clock_gettime};
+use tokio::io::Interest;
 use tokio::runtime::{Builder, Runtime};
 
 use super::Run;
@@ -30,6 +31,7 @@ pub(super) const BENCHES: &[(&str, Run)] = &[
     ("serve-1MiB-cpu", blocking_processor),
     ("serve-1MiB-tokio", tokio),
     ("serve-1MiB-tokio-cpu", tokio_processor),
+    ("serve-tokio-or-block", tokio_or_blocking),
     ("serve-header-pushed", pushed),
     ("serve-corked", corked),
     ("serve-read-write", copied),
@@ -61,43 +63,52 @@ const BESIDE: Bar = Bar(0.0);
 
 /// Blocking code, by time.
 fn blocking(bench: &Bench, name: &'static str) -> Result<Outcome> {
-    measure(bench, name, WALL, sender_way)
+    measure(bench, name, WALL, sender_way, bare_way)
 }
 
 /// Blocking code, by processor time.
 fn blocking_processor(bench: &Bench, name: &'static str) -> Result<Outcome> {
-    measure(bench, name, PROCESSOR, sender_way)
+    measure(bench, name, PROCESSOR, sender_way, bare_way)
 }
 
 /// From tokio, by time.
 fn tokio(bench: &Bench, name: &'static str) -> Result<Outcome> {
-    measure(bench, name, WALL, tokio_way)
+    measure(bench, name, WALL, tokio_way, bare_tokio_way)
 }
 
 /// From tokio, by processor time.
 fn tokio_processor(bench: &Bench, name: &'static str) -> Result<Outcome> {
-    measure(bench, name, PROCESSOR, tokio_way)
+    measure(bench, name, PROCESSOR, tokio_way, bare_tokio_way)
+}
+
+/// From tokio, against blocking code.
+fn tokio_or_blocking(bench: &Bench, name: &'static str) -> Result<Outcome> {
+    measure(bench, name, BESIDE, tokio_way, bare_way)
 }
 
 /// A header that leaves at once, then `sendfile`.
 fn pushed(bench: &Bench, name: &'static str) -> Result<Outcome> {
-    measure(bench, name, BESIDE, |wire| Ok(Box::new(move |at| bare(&wire, at, SendFlags::empty()))))
+    let way = |wire: Rc<Wire>| -> Result<Way> {
+        Ok(Box::new(move |at| bare(&wire, at, SendFlags::empty())))
+    };
+    measure(bench, name, BESIDE, way, bare_way)
 }
 
 /// Cork, header, `sendfile`, no cork.
 fn corked(bench: &Bench, name: &'static str) -> Result<Outcome> {
-    measure(bench, name, BESIDE, |wire| {
+    let way = |wire: Rc<Wire>| -> Result<Way> {
         Ok(Box::new(move |at| {
             set_tcp_cork(&wire.socket, true)?;
             bare(&wire, at, SendFlags::empty())?;
             Ok(set_tcp_cork(&wire.socket, false)?)
         }))
-    })
+    };
+    measure(bench, name, BESIDE, way, bare_way)
 }
 
 /// `pread` into a buffer, then a write.
 fn copied(bench: &Bench, name: &'static str) -> Result<Outcome> {
-    measure(bench, name, BESIDE, |wire| {
+    let way = |wire: Rc<Wire>| -> Result<Way> {
         let mut buffer = vec![0; 128 * 1024];
         Ok(Box::new(move |at| {
             send(&wire.socket, &HEADER, SendFlags::MORE)?;
@@ -109,7 +120,8 @@ fn copied(bench: &Bench, name: &'static str) -> Result<Outcome> {
             }
             Ok(())
         }))
-    })
+    };
+    measure(bench, name, BESIDE, way, bare_way)
 }
 
 /// Sends the fetch at a byte of the file.
@@ -126,13 +138,7 @@ fn sender_way(wire: Rc<Wire>) -> Result<Way> {
 }
 
 fn tokio_way(wire: Rc<Wire>) -> Result<Way> {
-    let runtime: Runtime = Builder::new_current_thread().enable_io().build()?;
-    let socket = wire.socket.try_clone()?;
-    socket.set_nonblocking(true)?;
-    let socket = {
-        let _context = runtime.enter();
-        tokio::net::TcpStream::from_std(socket)?
-    };
+    let (runtime, socket) = watched(&wire)?;
     let mut sender = SocketSender::new();
     Ok(Box::new(move |at| {
         wire.socket.set_nonblocking(true)?;
@@ -142,12 +148,64 @@ fn tokio_way(wire: Rc<Wire>) -> Result<Way> {
     }))
 }
 
+/// The twin from tokio: waits until the socket takes bytes, and looks at nothing else.
+fn bare_tokio_way(wire: Rc<Wire>) -> Result<Way> {
+    let (runtime, socket) = watched(&wire)?;
+    Ok(Box::new(move |at| {
+        wire.socket.set_nonblocking(true)?;
+        runtime.block_on(bare_async(&socket, &wire.file, at))?;
+        Ok(wire.socket.set_nonblocking(false)?)
+    }))
+}
+
+async fn bare_async(socket: &tokio::net::TcpStream, file: &File, at: u64) -> Result<()> {
+    tried(socket, || Ok(send(socket, &HEADER, SendFlags::MORE)?)).await?;
+    let mut position = at;
+    while position < at + FETCH_BYTES {
+        let left = usize::try_from(at + FETCH_BYTES - position)?;
+        let call = || Ok(sendfile(socket, file, Some(&mut position), left)?);
+        ensure!(tried(socket, call).await? > 0, "short file");
+    }
+    Ok(())
+}
+
+/// Makes a call until the socket takes something.
+async fn tried(
+    socket: &tokio::net::TcpStream,
+    mut call: impl FnMut() -> io::Result<usize>,
+) -> io::Result<usize> {
+    loop {
+        socket.writable().await?;
+        match socket.try_io(Interest::WRITABLE, &mut call) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            other => return other,
+        }
+    }
+}
+
+/// The socket once more, watched by a runtime of one thread.
+fn watched(wire: &Wire) -> Result<(Runtime, tokio::net::TcpStream)> {
+    let runtime = Builder::new_current_thread().enable_io().build()?;
+    let socket = wire.socket.try_clone()?;
+    socket.set_nonblocking(true)?;
+    let context = runtime.enter();
+    let socket = tokio::net::TcpStream::from_std(socket)?;
+    drop(context);
+    wire.socket.set_nonblocking(false)?;
+    Ok((runtime, socket))
+}
+
 fn response(wire: &Wire, at: u64) -> Response {
     let slice = FileSlice::new(Arc::clone(&wire.file), at, FETCH_BYTES);
     Response::new().bytes(HEADER).slice(slice)
 }
 
 /// The twin: what somebody writes who needs nothing else.
+#[expect(clippy::unnecessary_wraps, reason = "one of several ways, of which others may fail")]
+fn bare_way(wire: Rc<Wire>) -> Result<Way> {
+    Ok(Box::new(move |at| bare(&wire, at, SendFlags::MORE)))
+}
+
 fn bare(wire: &Wire, at: u64, flags: SendFlags) -> Result<()> {
     send(&wire.socket, &HEADER, flags)?;
     let mut position = at;
@@ -163,13 +221,13 @@ fn measure(
     name: &'static str,
     bar: Bar,
     ours: impl FnOnce(Rc<Wire>) -> Result<Way>,
+    twin: impl FnOnce(Rc<Wire>) -> Result<Way>,
 ) -> Result<Outcome> {
     let wire = Rc::new(Wire::new()?);
     let by_processor = name.ends_with("-cpu");
     let side = |send| Side { wire: Rc::clone(&wire), send, by_processor, next: 0 };
     let mut ours = side(ours(Rc::clone(&wire))?);
-    let twin = Rc::clone(&wire);
-    let mut twin = side(Box::new(move |at| bare(&twin, at, SendFlags::MORE)));
+    let mut twin = side(twin(Rc::clone(&wire))?);
     #[expect(clippy::cast_precision_loss, reason = "a few megabytes")]
     let mib = (FETCHES * FETCH_BYTES / MIB) as f64;
     bench.sides(name, (mib, "MiB/s"), bar, &mut ours, &mut twin)
