@@ -298,9 +298,9 @@ mod tests {
 
     fn slots(times: &[i64]) -> Vec<AtomicU32> {
         let words = |time: &i64| {
-            let [a, b, c, d, e, f, g, h] = time.to_be_bytes();
-            let (high, low) = ([a, b, c, d], [e, f, g, h]);
-            [u32::from_ne_bytes(high), u32::from_ne_bytes(low), 0].map(AtomicU32::new)
+            let bits = time.cast_unsigned();
+            let [high, low] = [bits >> 32, bits & u64::from(u32::MAX)];
+            [high, low, 0].map(|word| AtomicU32::new(u32::try_from(word).unwrap().to_be()))
         };
         times.iter().flat_map(words).collect()
     }
