@@ -47,7 +47,7 @@ xflags::xflags! {
             /// Starts no broker: leaves out the parts that need one, takes the repository's own disk.
             optional --no-broker
             /// One part: `lock`, `written`, `rounds` (a directory that changes hands between us and
-            /// a broker), `cleaning` (two cleaners in turns), `disk`.
+            /// a broker), `cleaning` (two cleaners in turns), `brokers` (two brokers in turns), `disk`.
             optional --only part: String
         }
         /// Ten thousand partitions, and 100,000 segments in four logs, under 1,024 descriptors:

@@ -13,7 +13,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-pub(crate) use self::broker::Broker;
+pub(crate) use self::broker::{Broker, free_port};
 pub(crate) use self::client::{Client, Seen};
 pub(crate) use self::relay::Relay;
 pub(crate) use self::storage::Storage;

@@ -1,5 +1,6 @@
 //! `oracle`: a real Kafka judges what we print and what we write, live.
 
+mod brokers;
 mod cleaning;
 mod damage;
 mod expected;
@@ -24,7 +25,7 @@ use crate::tally::Tally;
 use crate::workspace;
 
 /// Fewer checks than this is a failure: something was left out unseen.
-const LEAST: usize = 1_500;
+const LEAST: usize = 2_000;
 
 /// The seed of the fresh disk; that of the repository's own is another.
 const SEED: u64 = 2;
@@ -60,6 +61,9 @@ pub(crate) fn run(flags: &flags::Oracle) -> Result<()> {
     }
     if wanted("cleaning") && !flags.no_broker {
         cleaning::check(&kafka, &work.join("cleaning"), &mut tally)?;
+    }
+    if wanted("brokers") && !flags.no_broker {
+        brokers::check(&kafka, &work.join("brokers"), &mut tally)?;
     }
     if wanted("disk") {
         let seed = (!flags.no_broker).then_some(flags.seed.unwrap_or(SEED));

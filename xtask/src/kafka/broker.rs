@@ -160,6 +160,15 @@ impl Drop for Broker {
     }
 }
 
+/// A port that was free just now.
+///
+/// # Errors
+///
+/// When there is none.
+pub(crate) fn free_port() -> Result<u16> {
+    free_ports().map(|[port, _]| port)
+}
+
 fn free_ports() -> Result<[u16; 2]> {
     let bind = || TcpListener::bind("127.0.0.1:0").context("no free port");
     let (first, second) = (bind()?, bind()?);
