@@ -30,6 +30,8 @@ pub(crate) enum Hangup {
     FrameSize { size: i64, max: u32 },
     #[error("the rest of a frame did not come in time")]
     Stalled,
+    #[error("no memory became free for the rest of a frame")]
+    Crowded,
     #[error("no request that is served: key {key}, version {version}")]
     NotServed { key: i16, version: i16 },
     #[error("a request that cannot be read")]

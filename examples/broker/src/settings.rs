@@ -69,7 +69,7 @@ pub struct Settings {
     pub max_connections: u32,
     /// `queued.max.request.bytes`: bytes of requests that are in memory at a time.
     pub max_in_flight_bytes: u32,
-    /// Milliseconds that the rest of a frame may take to come.
+    /// Milliseconds in which the next MiB of a frame, or its rest, must have come.
     pub stall_ms: u64,
     /// Certificate and key for TLS.
     #[cfg(feature = "tls")]

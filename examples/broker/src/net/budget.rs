@@ -20,22 +20,17 @@ impl Budget {
         Self { bytes, spare: Mutex::default() }
     }
 
-    /// Waits until so many bytes are free. Small frames are not counted.
-    pub(crate) async fn take(&self, bytes: u32) -> Option<OwnedSemaphorePermit> {
-        if usize::try_from(bytes).is_ok_and(|bytes| bytes <= SMALL) {
-            return None;
-        }
-        Arc::clone(&self.bytes).acquire_many_owned(bytes).await.ok()
+    /// A share of nothing yet.
+    pub(crate) fn share(&self) -> Share {
+        Share { bytes: Arc::clone(&self.bytes), permit: None }
     }
 
-    /// A buffer with room for `bytes`: a used one if there is one.
+    /// A buffer to begin a frame of `bytes` with: a used one if there is one and it is large.
     pub(crate) fn buffer(&self, bytes: usize) -> BytesMut {
         if bytes <= SMALL {
             return BytesMut::with_capacity(bytes);
         }
-        let mut buffer = self.spare.lock().pop().unwrap_or_default();
-        buffer.reserve(bytes);
-        buffer
+        self.spare.lock().pop().unwrap_or_default()
     }
 
     /// Keeps a buffer for the next large frame. A huge one is let go.
@@ -51,8 +46,33 @@ impl Budget {
     }
 }
 
+/// What one frame has of the memory in flight; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Share {
+    bytes: Arc<Semaphore>,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Share {
+    /// Waits until so many bytes in all are its own. Small frames are not counted.
+    pub(crate) async fn grow_to(&mut self, bytes: usize) {
+        let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        if bytes <= SMALL || bytes <= held {
+            return;
+        }
+        let missing = u32::try_from(bytes - held).unwrap_or(u32::MAX);
+        let Ok(more) = Arc::clone(&self.bytes).acquire_many_owned(missing).await else { return };
+        match &mut self.permit {
+            Some(permit) => permit.merge(more),
+            None => self.permit = Some(more),
+        }
+    }
+}
+
 /// Bytes up to which a frame is not worth counting.
 pub(crate) const SMALL: usize = 16 << 10;
+/// What a frame that is larger is granted next; from there on it doubles.
+pub(crate) const SMALL_STEP: usize = 64 << 10;
 const HUGE: usize = 2 << 20;
 const SPARE_COUNT: usize = 8;
 
@@ -63,14 +83,14 @@ mod tests {
     #[tokio::test]
     async fn a_large_frame_waits_for_another_one_to_end() {
         let budget = Budget::new(100_000);
-        let first = budget.take(70_000).await;
-        assert!(first.is_some());
-        assert!(budget.take(100).await.is_none());
-        let mut second = Box::pin(budget.take(70_000));
-        let waits = futures_poll(&mut second).await;
-        assert!(waits);
+        let (mut first, mut second) = (budget.share(), budget.share());
+        first.grow_to(30_000).await;
+        first.grow_to(70_000).await;
+        second.grow_to(100).await;
+        let mut waiting = Box::pin(second.grow_to(70_000));
+        assert!(futures_poll(&mut waiting).await);
         drop(first);
-        assert!(second.await.is_some());
+        assert!(!futures_poll(&mut waiting).await);
     }
 
     /// Whether one poll of the future finds it waiting.

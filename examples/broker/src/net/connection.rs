@@ -57,7 +57,7 @@ pub(super) async fn serve(
         if frame.bytes.capacity() > budget::SMALL {
             node.budget.recycle(frame.bytes);
         }
-        drop(frame.permit);
+        drop(frame.share);
         if let Some(reply) = reply {
             let sent = stream.send(&mut sender, reply).await;
             sent.map_err(|source| Hangup::Send { source })?;

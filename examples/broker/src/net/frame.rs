@@ -5,11 +5,10 @@ use std::time::Duration;
 use bytes::BytesMut;
 use kafka_protocol::messages::ApiKey;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-use super::Hangup;
-use super::budget::Budget;
+use super::budget::{Budget, Share};
+use super::{Hangup, budget};
 use crate::wire::Reader;
 
 /// A frame without its length.
@@ -17,7 +16,7 @@ use crate::wire::Reader;
 pub(crate) struct Frame {
     pub(crate) bytes: BytesMut,
     /// Its share of the memory in flight.
-    pub(crate) permit: Option<OwnedSemaphorePermit>,
+    pub(crate) share: Share,
 }
 
 /// What is in front of every request.
@@ -32,8 +31,8 @@ pub(crate) struct Header {
 
 /// Reads the next frame; `None` where the client has closed the connection between two.
 ///
-/// Nothing is allocated for a frame that is too large, and a client that stops within a frame
-/// is not waited for.
+/// Memory is taken for the bytes that come, not for those that are announced. A client that stops
+/// within a frame, or sends the rest by drops, is not waited for: each piece has its time.
 pub(super) async fn read_frame<S: AsyncRead + Unpin>(
     stream: &mut S,
     budget: &Budget,
@@ -53,19 +52,49 @@ pub(super) async fn read_frame<S: AsyncRead + Unpin>(
         Ok(size) if size <= max_bytes => size,
         _ => return Err(Hangup::FrameSize { size: i64::from(size), max: max_bytes }),
     };
-    let permit = budget.take(size).await;
     let wanted = usize::try_from(size).unwrap_or(usize::MAX);
     let mut bytes = budget.buffer(wanted);
-    while bytes.len() < wanted {
-        let missing = u64::try_from(wanted - bytes.len()).unwrap_or(u64::MAX);
-        let mut limited = (&mut *stream).take(missing);
-        let read = timeout(stall, limited.read_buf(&mut bytes)).await;
-        if read.map_err(|_elapsed| Hangup::Stalled)?.map_err(socket)? == 0 {
-            return Err(Hangup::Gone);
+    let mut share = budget.share();
+    let mut granted = wanted.min(budget::SMALL);
+    loop {
+        bytes.reserve(granted - bytes.len());
+        read_up_to(stream, &mut bytes, granted, stall).await?;
+        if granted == wanted {
+            return Ok(Some(Frame { bytes, share }));
         }
+        granted = wanted.min(granted.saturating_mul(2).max(budget::SMALL_STEP));
+        let more = timeout(stall, share.grow_to(granted));
+        more.await.map_err(|_elapsed| Hangup::Crowded)?;
     }
-    Ok(Some(Frame { bytes, permit }))
 }
+
+/// Reads until the buffer is `end` bytes long; every piece of it has to come in time.
+async fn read_up_to<S: AsyncRead + Unpin>(
+    stream: &mut S,
+    bytes: &mut BytesMut,
+    end: usize,
+    stall: Duration,
+) -> Result<(), Hangup> {
+    while bytes.len() < end {
+        let piece_end = end.min(bytes.len().saturating_add(PIECE));
+        let piece = async {
+            while bytes.len() < piece_end {
+                let missing = u64::try_from(piece_end - bytes.len()).unwrap_or(u64::MAX);
+                let mut limited = (&mut *stream).take(missing);
+                let read = limited.read_buf(bytes).await;
+                if read.map_err(|source| Hangup::Socket { source })? == 0 {
+                    return Err(Hangup::Gone);
+                }
+            }
+            Ok(())
+        };
+        timeout(stall, piece).await.map_err(|_elapsed| Hangup::Stalled)??;
+    }
+    Ok(())
+}
+
+/// What has to come in the time that a client may stall.
+const PIECE: usize = 1 << 20;
 
 impl Header {
     /// Reads the header of a request.

@@ -74,6 +74,41 @@ fn a_client_that_stops_within_a_frame_is_not_waited_for() {
     assert_good_round_trip(&broker);
 }
 
+/// Nothing but a few of the bytes ever come.
+#[test]
+fn frames_that_are_only_announced_keep_nobody_from_memory() {
+    let disk = tempfile::tempdir().unwrap();
+    let broker = TestBroker::start_with(disk.path(), |settings| {
+        settings.max_request_bytes = 1 << 20;
+        settings.max_in_flight_bytes = 1 << 20;
+    });
+    broker.client().create("t", 1);
+    let slow: Vec<Client> = std::iter::repeat_with(|| broker.client()).take(3).collect();
+    for client in &slow {
+        let mut socket = &client.socket;
+        socket.write_all(&(1_u32 << 20).to_be_bytes()).unwrap();
+        socket.write_all(&[0]).unwrap();
+    }
+    let value = "x".repeat(900 << 10);
+    assert_eq!(broker.client().append("t", &[&value]), 0);
+}
+
+#[test]
+fn a_frame_that_comes_by_drops_is_not_waited_for() {
+    let (_disk, broker) = started();
+    let mut client = broker.client();
+    client.socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    client.socket.write_all(&(100_u32 << 10).to_be_bytes()).unwrap();
+    let closed = (0..100).any(|_drop| {
+        let sent = client.socket.write_all(&[0]);
+        let read = std::io::Read::read(&mut client.socket, &mut [0]);
+        let waits = read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock);
+        sent.is_err() || !waits
+    });
+    assert!(closed);
+    assert_good_round_trip(&broker);
+}
+
 /// The decoders of the protocol allocate what a count claims: it is compared first.
 #[test]
 fn counts_of_billions_are_refused_without_an_allocation() {
