@@ -7,18 +7,25 @@ use alluvium_broker::{Args, Broker, Settings};
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_unset| tracing_subscriber::EnvFilter::new("info,alluvium_recovery=warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    match run(&Args::parse()).await {
+    match start(&Args::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// A request that still computes when the logs are closed does not keep the process.
+fn start(args: &Args) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let ended = runtime.block_on(run(args));
+    runtime.shutdown_background();
+    ended
 }
 
 async fn run(args: &Args) -> anyhow::Result<()> {

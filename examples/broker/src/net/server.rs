@@ -77,10 +77,19 @@ async fn accept(node: Arc<Node>, listener: TcpListener, mut stopping: watch::Rec
         });
     }
     drop(listener);
+    end_all(connections, STOP_PATIENCE).await;
+}
+
+/// Waits for connections to end; those that do not are aborted, and at last left alone: a task
+/// that is within a long computation cannot be aborted, and the logs must be closed.
+async fn end_all(mut connections: JoinSet<()>, patience: Duration) {
     let all_ended = async { while connections.join_next().await.is_some() {} };
-    if timeout(STOP_PATIENCE, all_ended).await.is_err() {
-        tracing::warn!(connections = connections.len(), "connections that did not end");
-        connections.shutdown().await;
+    if timeout(patience, all_ended).await.is_ok() {
+        return;
+    }
+    tracing::warn!(connections = connections.len(), "connections that did not end");
+    if timeout(patience, connections.shutdown()).await.is_err() {
+        tracing::error!(connections = connections.len(), "connections that cannot be ended");
     }
 }
 
@@ -104,3 +113,25 @@ async fn talk(
 
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_request_that_computes_without_end_does_not_keep_the_broker_from_stopping() {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let (tell, mut began) = tokio::sync::oneshot::channel();
+        let mut connections = JoinSet::new();
+        connections.spawn(async move {
+            tell.send(()).ok();
+            tokio::task::block_in_place(|| held.recv().ok());
+        });
+        while began.try_recv().is_err() {
+            tokio::task::yield_now().await;
+        }
+        let ended = timeout(Duration::from_secs(5), end_all(connections, ACCEPT_PAUSE)).await;
+        drop(release);
+        assert!(ended.is_ok());
+    }
+}
