@@ -97,6 +97,10 @@ impl Topics {
     ) -> Result<Self, TopicError> {
         let mut found: HashMap<String, Vec<TopicPartition>> = HashMap::new();
         for partition in manager.partitions() {
+            if !has_place(&partition) {
+                tracing::error!(%partition, max = MAX_PARTITIONS, "left out: its number is too high");
+                continue;
+            }
             found.entry(partition.topic().to_owned()).or_default().push(partition);
         }
         let mut known = Known::default();
@@ -247,6 +251,11 @@ pub(crate) fn leader_epoch(log: &Log) -> LeaderEpoch {
     log.latest_epoch().unwrap_or(LeaderEpoch::new(0))
 }
 
+/// Whether a log can be in a topic: the number in the name of a directory costs memory.
+fn has_place(partition: &TopicPartition) -> bool {
+    u32::try_from(partition.partition()).is_ok_and(|number| number < MAX_PARTITIONS)
+}
+
 fn load_topic(
     manager: &LogManager,
     name: &str,
@@ -308,7 +317,7 @@ fn check_count(count: i64) -> Result<u32, TopicError> {
 }
 
 const MAX_NAME_LEN: usize = 249;
-/// A request must not make the broker create directories without end.
+/// Neither a request nor the name of a directory may cost directories or memory without end.
 const MAX_PARTITIONS: u32 = 10_000;
 
 #[cfg(test)]

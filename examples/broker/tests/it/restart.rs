@@ -46,6 +46,22 @@ fn a_stopped_broker_leaves_a_clean_marker_and_all_its_records() {
 }
 
 #[test]
+fn a_directory_with_an_absurd_number_is_left_out_and_its_topic_keeps_the_others() {
+    let disk = tempfile::tempdir().unwrap();
+    for dir in ["t-1", "t-2147483647", "t-10000", "alone-2147483647"] {
+        std::fs::create_dir(disk.path().join(dir)).unwrap();
+    }
+    let broker = TestBroker::start(disk.path());
+    let mut client = broker.client();
+    let topic = client.metadata("t");
+    assert_eq!((topic.error_code, topic.partitions.len()), (0, 2));
+    client.create("alone", 1);
+    assert_eq!(client.append("alone", &["a"]), 0);
+    assert!(broker.stop());
+    assert!(disk.path().join("alone-2147483647").exists());
+}
+
+#[test]
 fn a_second_broker_on_the_same_directory_is_refused() {
     let disk = tempfile::tempdir().unwrap();
     let broker = TestBroker::start(disk.path());
