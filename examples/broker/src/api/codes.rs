@@ -50,7 +50,9 @@ impl From<&TopicError> for Refusal {
         let code = match error {
             TopicError::Exists { .. } => ResponseError::TopicAlreadyExists.code(),
             TopicError::Unknown => ResponseError::UnknownTopicOrPartition.code(),
-            TopicError::Name { .. } => ResponseError::InvalidTopicException.code(),
+            TopicError::Name { .. } | TopicError::Reserved { .. } => {
+                ResponseError::InvalidTopicException.code()
+            }
             TopicError::PartitionCount { .. } | TopicError::FewerPartitions { .. } => {
                 ResponseError::InvalidPartitions.code()
             }

@@ -51,6 +51,8 @@ pub(crate) enum TopicError {
     Unknown,
     #[error("`{name}` is no name of a topic: 1 to 249 of the characters a-z A-Z 0-9 . _ -")]
     Name { name: String },
+    #[error("`{name}` is the log of Kafka's controllers, no topic of clients")]
+    Reserved { name: String },
     #[error("{count} partitions, a topic may have 1 to {max}")]
     PartitionCount { count: i64, max: u32 },
     #[error("the topic has {current} partitions, it cannot have {wanted}")]
@@ -302,6 +304,9 @@ fn lead(log: &Log) -> Result<(), LogError> {
 
 fn check_name(name: &str) -> Result<(), TopicError> {
     let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if name == CLUSTER_METADATA {
+        return Err(TopicError::Reserved { name: name.to_owned() });
+    }
     let fits = (1..=MAX_NAME_LEN).contains(&name.len()) && name != "." && name != "..";
     if fits && name.chars().all(is_legal) {
         return Ok(());
@@ -316,6 +321,8 @@ fn check_count(count: i64) -> Result<u32, TopicError> {
     }
 }
 
+/// The log of Kafka's controllers: tools read the settings of topics from it.
+const CLUSTER_METADATA: &str = "__cluster_metadata";
 const MAX_NAME_LEN: usize = 249;
 /// Neither a request nor the name of a directory may cost directories or memory without end.
 const MAX_PARTITIONS: u32 = 10_000;

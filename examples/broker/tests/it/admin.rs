@@ -22,7 +22,7 @@ use kafka_protocol::messages::{
 };
 use kafka_protocol::protocol::StrBytes;
 
-use crate::client::{Client, TestBroker, name};
+use crate::client::{Client, TestBroker, batch, name};
 
 fn started() -> (tempfile::TempDir, TestBroker, Client) {
     let disk = tempfile::tempdir().unwrap();
@@ -226,4 +226,21 @@ fn log_dirs_tell_the_size_of_each_log() {
         let size = i64::try_from(crate::client::batch(&["a"]).len()).unwrap();
         assert_eq!(dir.topics[0].partitions[0].partition_size, size);
     }
+}
+
+/// Tools believe what stands in it: nobody writes it through the broker.
+#[test]
+fn the_log_of_the_controllers_is_no_topic_of_clients() {
+    let disk = tempfile::tempdir().unwrap();
+    let broker = TestBroker::start(disk.path());
+    let mut client = broker.client();
+    let topic = CreatableTopic::default()
+        .with_name(name("__cluster_metadata"))
+        .with_num_partitions(1)
+        .with_replication_factor(1);
+    let created = client.call(7, &CreateTopicsRequest::default().with_topics(vec![topic]));
+    assert_eq!(created.topics[0].error_code, 17);
+    assert_eq!(client.metadata("__cluster_metadata").error_code, 17);
+    assert_eq!(client.produce("__cluster_metadata", batch(&["a"])).error_code, 3);
+    assert!(!disk.path().join("__cluster_metadata-0").exists());
 }
