@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use alluvium_record_format::{Offset, Timestamp};
@@ -151,13 +152,19 @@ impl Partition {
         segments: &mut BTreeMap<Offset, SegmentFiles>,
     ) -> Result<(), CliError> {
         let (name, path) = (entry.file_name(), self.path.join(entry.file_name()));
+        let parsed = name.to_str().and_then(SegmentFileName::parse);
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
-            // Gone since the directory was listed, as files of a running broker go.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            // Gone since the directory was listed, as files of a running broker go; or a link to
+            // nothing, which is no absence where a segment should be.
+            Err(error)
+                if error.kind() == ErrorKind::NotFound
+                    && (parsed.is_none() || fs::symlink_metadata(&path).is_err()) =>
+            {
+                return Ok(());
+            }
             Err(error) => return Err(CliError::io("look at", &path)(error)),
         };
-        let parsed = name.to_str().and_then(SegmentFileName::parse);
         let Some(parsed) = parsed.filter(|_| metadata.is_file()) else {
             self.others.push(Other { name, path, is_dir: metadata.is_dir() });
             return Ok(());

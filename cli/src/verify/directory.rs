@@ -68,8 +68,9 @@ fn names(partition: &Partition, findings: &mut Findings) {
             matches!(extension, Some("log" | "index" | "timeindex" | "txnindex" | "snapshot"));
         if is_like_one {
             let detail = match (other.is_dir, SegmentFileName::parse(name)) {
-                (true, Some(_)) => "a directory with the name of a segment file",
-                _ => "not the 20 digits of an offset before the extension",
+                (true, Some(_)) => "a directory, not a regular file",
+                (false, Some(_)) => "not a regular file",
+                (_, None) => "not the 20 digits of an offset before the extension",
             };
             findings.add(Kind::Name, &other.path, None, detail);
         }

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::disk::{clean, copy, scratch, state, three_batches};
+use crate::disk::{clean, copy, files, scratch, state, three_batches};
 use crate::process::{Run, run};
 
 const LOG: &str = "t-0/00000000000000000000.log";
@@ -43,6 +43,38 @@ fn recover_cuts_a_torn_tail_and_a_dry_run_only_says_so() {
 
     let again = run(dir.path(), &["recover", "t-0"]);
     assert_eq!((again.code, again.stderr.as_str()), (Some(0), ""));
+}
+
+/// The disk that it leads to is not mounted: the segment is unreadable, not gone.
+#[test]
+fn a_segment_that_is_a_link_to_nothing_fails_every_command_and_loses_no_file() {
+    let dir = scratch(&[
+        (LOG, &three_batches()),
+        ("t-0/00000000000000000009.index", b""),
+        ("t-0/00000000000000000009.timeindex", b""),
+        ("t-0/00000000000000000009.snapshot", b"not looked at"),
+    ]);
+    let link = dir.path().join("t-0/00000000000000000009.log");
+    std::os::unix::fs::symlink("/nowhere/9.log", &link).unwrap();
+    let names = files(dir.path());
+    for args in [
+        &["verify", "t-0"][..],
+        &["verify", "."],
+        &["stat", "t-0"],
+        &["retain", "--dry-run", "t-0"],
+        &["retain", "t-0"],
+        &["compact", "--dry-run", "t-0"],
+        &["compact", "t-0"],
+        &["recover", "--dry-run", "t-0"],
+        &["recover", "t-0"],
+        &["recover", "--all", "."],
+    ] {
+        let run = run(dir.path(), args);
+        assert_eq!(run.code, Some(2), "{args:?} {} {}", run.text(), run.stderr);
+        assert!(run.stderr.contains("00000000000000000009.log"), "{args:?} {}", run.stderr);
+        let left: Vec<_> = files(dir.path()).into_iter().filter(|f| names.contains(f)).collect();
+        assert_eq!(left, names, "{args:?}");
+    }
 }
 
 #[test]

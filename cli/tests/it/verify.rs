@@ -440,3 +440,18 @@ fn a_pipe_or_a_device_in_the_place_of_a_file_is_refused_by_name() {
         fs::write(&path, []).unwrap();
     }
 }
+
+/// Neither has bytes to check, and neither has a wrong name.
+#[test]
+fn a_pipe_or_a_directory_with_the_name_of_a_segment_is_no_regular_file() {
+    let dir = scratch(&[(LOG, &three_batches()), (INDEX, &[]), (TIME_INDEX, &[])]);
+    let other = dir.path().join("t-0/00000000000000000009.log");
+    let made = std::process::Command::new("mkfifo").arg(&other).status();
+    assert!(made.unwrap().success());
+    let said = run(dir.path(), &["verify", "t-0"]).text().to_owned();
+    assert!(said.contains("not a regular file") && !said.contains("20 digits"), "{said}");
+    fs::remove_file(&other).unwrap();
+    fs::create_dir(&other).unwrap();
+    let said = run(dir.path(), &["verify", "t-0"]).text().to_owned();
+    assert!(said.contains("not a regular file") && !said.contains("20 digits"), "{said}");
+}

@@ -67,17 +67,28 @@ impl Directory {
         let path = this.path.clone();
         let failed = |e| FileError::io(&path, FileAction::List, e);
         for entry in fs::read_dir(&path).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            this.list(&entry).map_err(failed)?;
+            this.list(&entry.map_err(failed)?)?;
         }
         Ok(this)
     }
 
-    fn list(&mut self, entry: &fs::DirEntry) -> std::io::Result<()> {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let kind = entry.file_type()?;
-        let is_file = kind.is_file() || (kind.is_symlink() && entry.path().is_file());
-        match SegmentFileName::parse(&name) {
+    fn list(&mut self, entry: &fs::DirEntry) -> Result<(), FileError> {
+        let (name, path) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
+        let failed = |action| {
+            let path = &path;
+            move |e| FileError::io(path, action, e)
+        };
+        let kind = entry.file_type().map_err(failed(FileAction::Read))?;
+        let parsed = SegmentFileName::parse(&name);
+        let is_file = match parsed {
+            // A link to nothing is a file that cannot be read, not one that is not there: its
+            // indexes and snapshots are no orphans.
+            Some(_) if kind.is_symlink() => {
+                fs::metadata(&path).map_err(failed(FileAction::Open))?.is_file()
+            }
+            _ => kind.is_file() || (kind.is_symlink() && path.is_file()),
+        };
+        match parsed {
             // An index that is a directory: opening it fails the load, in the system's words.
             Some(file)
                 if is_file || (file.kind != FileKind::Log && file.suffix == Suffix::None) =>
@@ -86,7 +97,7 @@ impl Directory {
             }
             None if is_file && is_temporary(&name) => {
                 if !self.is_plan {
-                    self.io().remove(&entry.path())?;
+                    self.io().remove(&path).map_err(failed(FileAction::Remove))?;
                 }
             }
             None if is_known(&name) => {}

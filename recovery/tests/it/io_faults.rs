@@ -119,3 +119,22 @@ fn a_disk_that_is_full_fails_the_load_and_a_later_one_succeeds() {
     assert_eq!(healthy.load(&unclean()).log_end_offset.get(), 6);
     assert!(healthy.names().iter().all(|name| !name.contains(".tmp")));
 }
+
+/// The disk that it leads to is not mounted: what stands beside it is no orphan.
+#[cfg(unix)]
+#[test]
+fn a_log_that_is_a_link_to_nothing_fails_the_load_and_loses_no_file() {
+    let disk = Disk::new();
+    disk.segment_with_indexes(0, &all_l3());
+    for extension in ["index", "timeindex", "snapshot"] {
+        disk.write(&format!("{:020}.{extension}", 9), b"");
+    }
+    let names = disk.names();
+    let link = disk.path().join(format!("{:020}.log", 9));
+    std::os::unix::fs::symlink("/nowhere/9.log", &link).unwrap();
+    let error = load(disk.dir(), &unclean(), &mut |_| ControlFlow::Continue(())).unwrap_err();
+    let LoadError::File { source, .. } = error else { panic!("{error}") };
+    assert_eq!((source.path(), source.is_not_found()), (link.as_path(), true));
+    std::fs::remove_file(&link).unwrap();
+    assert_eq!(disk.names(), names);
+}
