@@ -23,6 +23,7 @@ mod produce;
 use bytes::{Buf, BytesMut};
 use kafka_protocol::messages::{ApiKey, FindCoordinatorRequest};
 use kafka_protocol::protocol::{Encodable, Request};
+use tokio::task::block_in_place;
 
 use crate::broker::Node;
 use crate::net::{Hangup, Header, Peer, Reply, ReplyBuilder};
@@ -84,11 +85,15 @@ pub(crate) async fn answer(
     match header.key {
         ApiKey::Fetch => fetch::answer(node, peer, header, frame).await.map(Some),
         ApiKey::Produce => node.usage.busy(|| produce::answer(node, header, frame)),
-        _ => node.usage.busy(|| answer_at_once(node, peer, header, frame)).map(Some),
+        ApiKey::ApiVersions => node.usage.busy(|| api_versions::answer(header)).map(Some),
+        _ => {
+            let answer = || block_in_place(|| answer_at_once(node, peer, header, frame));
+            node.usage.busy(answer).map(Some)
+        }
     }
 }
 
-/// Answers what neither waits nor carries records.
+/// Answers what neither waits nor carries records, but may take its time.
 fn answer_at_once(
     node: &Node,
     peer: &Peer<'_>,
@@ -97,7 +102,6 @@ fn answer_at_once(
 ) -> Result<Reply, Hangup> {
     let version = header.version;
     match header.key {
-        ApiKey::ApiVersions => api_versions::answer(header),
         ApiKey::ListOffsets => typed(header, frame, |q| list_offsets::answer(node, version, &q)),
         ApiKey::Metadata => typed(header, frame, |q| metadata::answer(node, peer, version, &q)),
         ApiKey::FindCoordinator => {

@@ -74,7 +74,7 @@ pub(super) fn created(node: &Node, overrides: &Overrides) -> Vec<CreatableTopicC
 
 /// Refuses a name that is not this broker's; no name stands for all brokers.
 pub(super) fn check_broker(node: &Node, name: &str) -> Result<(), Refusal> {
-    if name.is_empty() || name.parse() == Ok(node.identity.node_id) {
+    if name.is_empty() || name == node.identity.node_id.to_string() {
         return Ok(());
     }
     Err(Refusal::new(ResponseError::InvalidRequest, "there is no such broker"))

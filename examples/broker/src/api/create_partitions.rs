@@ -35,6 +35,5 @@ fn grow(node: &Node, topic: &CreatePartitionsTopic, validate_only: bool) -> Resu
     if validate_only {
         return Ok(());
     }
-    tokio::task::block_in_place(|| node.topics.grow(name, topic.count))
-        .map_err(|error| Refusal::from(&error))
+    node.topics.grow(name, topic.count).map_err(|error| Refusal::from(&error))
 }

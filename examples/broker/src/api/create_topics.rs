@@ -16,9 +16,12 @@ pub(super) fn answer(node: &Node, request: &CreateTopicsRequest) -> CreateTopics
     for topic in &request.topics {
         *named.entry(topic.name.as_str()).or_default() += 1;
     }
+    let too_many = request.topics.len() > MAX_TOPICS;
     let results = request.topics.iter().map(|topic| {
         let twice = named.get(topic.name.as_str()).is_some_and(|&count| count > 1);
-        let created = if twice {
+        let created = if too_many {
+            Err(ResponseError::PolicyViolation.into())
+        } else if twice {
             Err(Refusal::new(
                 ResponseError::InvalidRequest,
                 "the topic stands twice in the request",
@@ -55,7 +58,7 @@ fn create(
         node.topics.check_new(&new).map_err(|error| Refusal::from(&error))?;
         uuid::Uuid::nil()
     } else {
-        let created = tokio::task::block_in_place(|| node.topics.create(&new));
+        let created = node.topics.create(&new);
         let created = created.map_err(|error| Refusal::from(&error))?;
         uuid::Uuid::from_bytes(created.id.into_bytes())
     };
@@ -99,3 +102,6 @@ fn overrides(topic: &CreatableTopic) -> Overrides {
     };
     topic.configs.iter().filter_map(of).collect()
 }
+
+/// As many as Kafka makes changes for one request; each is answered with all its settings.
+const MAX_TOPICS: usize = 10_000;

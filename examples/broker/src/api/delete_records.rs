@@ -39,6 +39,5 @@ pub(super) fn answer(node: &Node, request: &DeleteRecordsRequest) -> DeleteRecor
 /// Deletes what lies below an offset; -1 is the high watermark.
 fn delete(log: &Log, offset: i64) -> Result<Offset, Refusal> {
     let offset = (offset != -1).then(|| Offset::new(offset));
-    tokio::task::block_in_place(|| log.delete_records(offset))
-        .map_err(|error| Refusal::from(&error))
+    log.delete_records(offset).map_err(|error| Refusal::from(&error))
 }

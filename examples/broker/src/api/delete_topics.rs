@@ -21,7 +21,7 @@ pub(super) fn answer(node: &Node, request: &DeleteTopicsRequest) -> DeleteTopics
     let results = wanted.map(|wanted| {
         let (name, deleted) = match resolve(node, &wanted) {
             Ok(name) => {
-                let deleted = tokio::task::block_in_place(|| node.topics.delete(&name));
+                let deleted = node.topics.delete(&name);
                 (Some(name), deleted.map_err(|error| Refusal::from(&error)))
             }
             Err(refusal) => {

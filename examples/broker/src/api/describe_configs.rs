@@ -1,5 +1,7 @@
 //! `DescribeConfigs`: the settings of topics, and what there is of the broker's.
 
+use std::collections::HashSet;
+
 use kafka_protocol::ResponseError;
 use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::describe_configs_response::{
@@ -13,7 +15,13 @@ use super::configs::{self, Described, Resource};
 use crate::broker::Node;
 
 pub(super) fn answer(node: &Node, request: &DescribeConfigsRequest) -> DescribeConfigsResponse {
-    let results = request.resources.iter().map(|resource| {
+    // What stands twice in the request stands once in the answer.
+    let mut seen = HashSet::new();
+    let mut is_new = |resource: &&DescribeConfigsResource| {
+        seen.insert((resource.resource_type, resource.resource_name.clone()))
+    };
+    let resources = request.resources.iter().filter(|resource| is_new(resource));
+    let results = resources.map(|resource| {
         let result = DescribeConfigsResult::default()
             .with_resource_type(resource.resource_type)
             .with_resource_name(resource.resource_name.clone());

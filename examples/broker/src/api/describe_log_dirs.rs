@@ -1,6 +1,6 @@
 //! `DescribeLogDirs`: the disks, and the logs on each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use alluvium_log_manager::Log;
@@ -15,11 +15,12 @@ use super::codes;
 use crate::broker::Node;
 
 pub(super) fn answer(node: &Node, request: &DescribeLogDirsRequest) -> DescribeLogDirsResponse {
+    let wanted = wanted(request);
     let mut results: Vec<_> = node
         .manager
         .live_dirs()
         .iter()
-        .map(|dir| describe(node, dir, request).with_error_code(codes::NONE))
+        .map(|dir| describe(node, dir, &wanted).with_error_code(codes::NONE))
         .collect();
     for (dir, _reason) in node.manager.offline_dirs() {
         let result = DescribeLogDirsResult::default()
@@ -30,14 +31,14 @@ pub(super) fn answer(node: &Node, request: &DescribeLogDirsRequest) -> DescribeL
     DescribeLogDirsResponse::default().with_error_code(codes::NONE).with_results(results)
 }
 
-fn describe(node: &Node, dir: &Path, request: &DescribeLogDirsRequest) -> DescribeLogDirsResult {
+fn describe(node: &Node, dir: &Path, wanted: &Wanted<'_>) -> DescribeLogDirsResult {
     let mut topics: BTreeMap<String, Vec<DescribeLogDirsPartition>> = BTreeMap::new();
     for topic in node.topics.all() {
         for (partition, log) in topic.partitions() {
             let Some(log) = log.filter(|log| log.dir().path().parent() == Some(dir)) else {
                 continue;
             };
-            if is_wanted(request, &topic.name, partition) {
+            if wanted.as_ref().is_none_or(|wanted| wanted.contains(&(&*topic.name, partition))) {
                 let described = partition_of(partition, log);
                 topics.entry(topic.name.to_string()).or_default().push(described);
             }
@@ -56,11 +57,14 @@ fn describe(node: &Node, dir: &Path, request: &DescribeLogDirsRequest) -> Descri
         .with_usable_bytes(-1)
 }
 
-fn is_wanted(request: &DescribeLogDirsRequest, topic: &str, partition: i32) -> bool {
-    let Some(wanted) = &request.topics else { return true };
-    wanted
-        .iter()
-        .any(|wanted| wanted.topic.as_str() == topic && wanted.partitions.contains(&partition))
+/// The partitions that are asked for; `None` for all.
+type Wanted<'a> = Option<HashSet<(&'a str, i32)>>;
+
+fn wanted(request: &DescribeLogDirsRequest) -> Wanted<'_> {
+    let topics = request.topics.as_ref()?.iter();
+    let all =
+        topics.flat_map(|topic| topic.partitions.iter().map(|&it| (topic.topic.as_str(), it)));
+    Some(all.collect())
 }
 
 fn partition_of(index: i32, log: &Log) -> DescribeLogDirsPartition {

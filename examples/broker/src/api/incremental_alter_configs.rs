@@ -49,8 +49,7 @@ fn alter(node: &Node, resource: &AlterConfigsResource, validate_only: bool) -> R
     if validate_only {
         return Ok(());
     }
-    tokio::task::block_in_place(|| node.topics.alter(name, overrides))
-        .map_err(|error| Refusal::from(&error))
+    node.topics.alter(name, overrides).map_err(|error| Refusal::from(&error))
 }
 
 fn apply(node: &Node, overrides: &mut Overrides, change: &AlterableConfig) -> Result<(), Refusal> {

@@ -1,5 +1,6 @@
 //! Metadata: the one broker, the topics, their partitions.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use alluvium_record_format::Uuid;
@@ -38,8 +39,7 @@ pub(super) fn answer(
     let with_operations = request.include_topic_authorized_operations;
     let mut topics = match wanted(version, request) {
         Wanted::All => node.topics.all().iter().map(|topic| found(node, topic)).collect(),
-        Wanted::These(topics) => topics
-            .iter()
+        Wanted::These(topics) => once_each(topics)
             .map(|topic| look_up(node, topic, request.allow_auto_topic_creation))
             .collect::<Vec<_>>(),
     };
@@ -78,6 +78,12 @@ fn wanted(version: i16, request: &MetadataRequest) -> Wanted<'_> {
     }
 }
 
+/// A topic that stands twice in the request stands once in the answer, as in Kafka.
+fn once_each(topics: &[MetadataRequestTopic]) -> impl Iterator<Item = &MetadataRequestTopic> {
+    let mut seen = HashSet::new();
+    topics.iter().filter(move |topic| seen.insert((topic.name.as_ref(), topic.topic_id)))
+}
+
 fn look_up(node: &Node, wanted: &MetadataRequestTopic, may_create: bool) -> MetadataResponseTopic {
     let Some(name) = wanted.name.as_ref() else {
         let id = Uuid::from_bytes(wanted.topic_id.into_bytes());
@@ -112,7 +118,7 @@ fn find_or_create(node: &Node, name: &str, may_create: bool) -> Result<Arc<Topic
             _ => ResponseError::UnknownTopicOrPartition.into(),
         });
     }
-    match tokio::task::block_in_place(|| node.topics.create(&new)) {
+    match node.topics.create(&new) {
         Ok(topic) => Ok(topic),
         Err(TopicError::Exists { .. }) => {
             node.topics.by_name(name).ok_or_else(|| ResponseError::LeaderNotAvailable.into())

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use alluvium_record_format::Uuid;
 
-/// The bytes are not what the protocol allows.
+/// The bytes are not what the protocol allows, or are more elements than a request may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the request breaks the protocol at byte {at}")]
+#[error("the request breaks the protocol or has too many elements at byte {at}")]
 pub(crate) struct Malformed {
     /// The byte of the frame.
     pub(crate) at: usize,
@@ -17,13 +17,15 @@ pub(crate) struct Malformed {
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// How many elements and tagged fields the request may still have.
+    elements_left: usize,
     /// Whether lengths are varints, and structs end with tagged fields.
     is_flexible: bool,
 }
 
 impl<'a> Reader<'a> {
     pub(crate) const fn new(bytes: &'a [u8], is_flexible: bool) -> Self {
-        Self { bytes, at: 0, is_flexible }
+        Self { bytes, at: 0, elements_left: MAX_ELEMENTS, is_flexible }
     }
 
     /// Changes the encoding of lengths: the header of a request has its own.
@@ -114,8 +116,19 @@ impl<'a> Reader<'a> {
     }
 
     /// How many elements an array has, each of at least one byte; `None` for null.
+    ///
+    /// An element of two bytes costs a hundred once decoded and answered: those of all arrays of
+    /// a request together are bounded.
     pub(crate) fn count(&mut self) -> Result<Option<usize>, Malformed> {
-        self.length(false)
+        let at = self.at;
+        let count = self.length(false)?;
+        self.spend(count.unwrap_or(0)).ok_or(Malformed { at })?;
+        Ok(count)
+    }
+
+    fn spend(&mut self, elements: usize) -> Option<()> {
+        self.elements_left = self.elements_left.checked_sub(elements)?;
+        Some(())
     }
 
     /// Where the bytes of a field lie; `None` for null.
@@ -141,7 +154,10 @@ impl<'a> Reader<'a> {
         if !self.is_flexible {
             return Ok(());
         }
-        for _ in 0..self.unsigned_varint()? {
+        let at = self.at;
+        let count = self.unsigned_varint()?;
+        self.spend(usize::try_from(count).unwrap_or(usize::MAX)).ok_or(Malformed { at })?;
+        for _ in 0..count {
             self.unsigned_varint()?;
             let length = self.unsigned_varint()?;
             self.skip(usize::try_from(length).unwrap_or(usize::MAX))?;
@@ -149,6 +165,9 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 }
+
+/// More than any client has partitions to ask for at once.
+const MAX_ELEMENTS: usize = 100_000;
 
 #[cfg(test)]
 mod tests {

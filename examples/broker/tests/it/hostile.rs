@@ -4,11 +4,16 @@ use std::io::Write;
 use std::time::Duration;
 
 use bytes::{BufMut, BytesMut};
+use kafka_protocol::messages::create_topics_request::CreatableTopic;
+use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{
-    CreateTopicsRequest, DeleteTopicsRequest, ListOffsetsRequest, MetadataRequest,
+    CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest, ListOffsetsRequest,
+    MetadataRequest,
 };
+use kafka_protocol::protocol::StrBytes;
 
-use crate::client::{Client, TestBroker, batch, fetch, produce};
+use crate::client::{Client, TestBroker, batch, fetch, name, produce};
 
 fn started() -> (tempfile::TempDir, TestBroker) {
     let disk = tempfile::tempdir().unwrap();
@@ -139,6 +144,62 @@ fn counts_of_billions_are_refused_without_an_allocation() {
         assert!(client.is_closed(), "{what}");
         assert_good_round_trip(&broker);
     }
+}
+
+#[test]
+fn a_request_of_very_many_elements_ends_its_connection_alone() {
+    let (_disk, broker) = started();
+    let many = 100_001_u32;
+    let count = many.to_be_bytes();
+    let names = vec![0; 2 * 100_001];
+    let tagged: Vec<u8> = (0..200_002_u32).map(|at| u8::from(at % 2 == 0)).collect();
+    let metadata = [&count[..], &names].concat();
+    let fields = [&[0, 1, 0, 0, 0xa1, 0x8d, 6][..], &tagged].concat();
+    let partitions = vec![0xff; 8 * 100_001];
+    let produce = [&[0xff, 0xff, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 1, b't'][..], &count].concat();
+    let cases = [
+        ("metadata", framed(&[&header(3, 0)[..], &metadata].concat())),
+        ("metadata, tagged fields", framed(&[&header(3, 12)[..], &fields].concat())),
+        ("produce", framed(&[&header(0, 3)[..], &produce, &partitions].concat())),
+    ];
+    for (what, frame) in cases {
+        let mut client = broker.client();
+        client.socket.write_all(&frame).unwrap();
+        assert!(client.is_closed(), "{what}");
+    }
+    assert_good_round_trip(&broker);
+}
+
+#[test]
+fn what_stands_twice_in_a_request_is_answered_once() {
+    let (_disk, broker) = started();
+    let mut client = broker.client();
+    let topic = MetadataRequestTopic::default().with_name(Some(name("t")));
+    let request = MetadataRequest::default().with_topics(Some(vec![topic; 1000]));
+    assert_eq!(client.call(12, &request).topics.len(), 1);
+    let resource = |kind, name| {
+        let name = StrBytes::from_static_str(name);
+        DescribeConfigsResource::default().with_resource_type(kind).with_resource_name(name)
+    };
+    let mut resources = vec![resource(2, "t"), resource(4, "1")];
+    resources.extend(resources.clone());
+    let request = DescribeConfigsRequest::default().with_resources(resources);
+    assert_eq!(client.call(4, &request).results.len(), 2);
+    let request = DescribeConfigsRequest::default().with_resources(vec![resource(4, "+01")]);
+    assert_eq!(client.call(4, &request).results[0].error_code, 42);
+}
+
+#[test]
+fn very_many_topics_at_once_are_refused_each() {
+    let (_disk, broker) = started();
+    let topic = |number| {
+        let topic = CreatableTopic::default().with_name(name(&format!("n{number}")));
+        topic.with_num_partitions(1).with_replication_factor(1)
+    };
+    let topics = (0..10_001).map(topic).collect();
+    let request = CreateTopicsRequest::default().with_topics(topics).with_validate_only(true);
+    let response = broker.client().call(7, &request);
+    assert!(response.topics.iter().all(|topic| topic.error_code == 44));
 }
 
 /// Each request cut at every byte, and each with every byte turned round.
