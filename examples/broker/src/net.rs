@@ -30,6 +30,10 @@ pub(crate) enum Hangup {
     FrameSize { size: i64, max: u32 },
     #[error("the rest of a frame did not come in time")]
     Stalled,
+    #[error("the client asked for nothing for long")]
+    Idle,
+    #[error("the client does not read its answer")]
+    NotRead,
     #[error("no memory became free for the rest of a frame")]
     Crowded,
     #[error("no request that is served: key {key}, version {version}")]

@@ -69,7 +69,10 @@ pub struct Settings {
     pub max_connections: u32,
     /// `queued.max.request.bytes`: bytes of requests that are in memory at a time.
     pub max_in_flight_bytes: u32,
-    /// Milliseconds in which the next MiB of a frame, or its rest, must have come.
+    /// `connections.max.idle.ms`: milliseconds without a request after which a connection ends.
+    pub max_idle_ms: u64,
+    /// Milliseconds in which the next MiB of a frame, or its rest, must have come, and in which
+    /// some of an answer must have been read.
     pub stall_ms: u64,
     /// Certificate and key for TLS.
     #[cfg(feature = "tls")]
@@ -135,6 +138,7 @@ impl Settings {
             max_fetch_bytes: 55 << 20,
             max_connections: 10_000,
             max_in_flight_bytes: 256 << 20,
+            max_idle_ms: 600_000,
             stall_ms: 30_000,
             #[cfg(feature = "tls")]
             tls: None,
@@ -213,6 +217,9 @@ impl Settings {
             number("socket.request.max.bytes", settings.max_request_bytes)?;
         settings.max_fetch_bytes = number("fetch.max.bytes", settings.max_fetch_bytes)?;
         settings.max_connections = number("max.connections", settings.max_connections)?;
+        if let Some(text) = properties.value("connections.max.idle.ms") {
+            settings.max_idle_ms = idle_ms(text)?;
+        }
         settings.max_in_flight_bytes =
             number("queued.max.request.bytes", settings.max_in_flight_bytes)?
                 .max(settings.max_request_bytes);
@@ -234,6 +241,16 @@ fn integer(properties: &Properties, key: &'static str, default: u32) -> Result<u
     }
     let expected = "a whole number from 1 to 2147483647";
     Err(SettingsError::Value { key, value: text.to_owned(), expected })
+}
+
+/// As in Kafka, below 0 is never.
+fn idle_ms(text: &str) -> Result<u64, SettingsError> {
+    let parsed = text.trim().parse::<i64>().map_err(|_no_number| SettingsError::Value {
+        key: "connections.max.idle.ms",
+        value: text.to_owned(),
+        expected: "milliseconds",
+    });
+    Ok(u64::try_from(parsed?).unwrap_or(u64::MAX))
 }
 
 /// The address behind the first listener that is no controller's: `PLAINTEXT://host:port`.
@@ -318,6 +335,7 @@ mod tests {
             ("listeners=nonsense", "listeners"),
             ("listeners=PLAINTEXT://x.example:1", "listeners"),
             ("log.segment.bytes=1", "segment.bytes"),
+            ("connections.max.idle.ms=soon", "connections.max.idle.ms"),
             ("nonsense", "--set"),
         ] {
             let refused = read(&[pair]).unwrap_err().to_string();

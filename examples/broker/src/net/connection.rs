@@ -7,10 +7,11 @@ use std::time::Duration;
 use alluvium_zerocopy_net::SocketSender;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
-use super::frame::{Header, read_frame};
+use super::frame::{Header, Patience, read_frame};
 use super::stream::Stream;
-use super::{Hangup, budget};
+use super::{Hangup, Reply, budget};
 use crate::api;
 use crate::broker::Node;
 
@@ -42,12 +43,15 @@ pub(super) async fn serve(
 ) -> Result<(), Hangup> {
     let local = stream.socket().local_addr().map_err(|source| Hangup::Socket { source })?;
     let mut sender = SocketSender::new();
-    let stall = Duration::from_millis(node.settings.stall_ms);
+    let patience = Patience {
+        idle: Duration::from_millis(node.settings.max_idle_ms),
+        stall: Duration::from_millis(node.settings.stall_ms),
+    };
     let max_bytes = node.settings.max_request_bytes;
     loop {
         let mut stop = stopping.clone();
         let next = tokio::select! {
-            next = read_frame(&mut stream, &node.budget, max_bytes, stall) => next?,
+            next = read_frame(&mut stream, &node.budget, max_bytes, &patience) => next?,
             _ = stop.wait_for(|stopping| *stopping) => return Ok(()),
         };
         let Some(mut frame) = next else { break };
@@ -57,13 +61,30 @@ pub(super) async fn serve(
         if frame.bytes.capacity() > budget::SMALL {
             node.budget.recycle(frame.bytes);
         }
-        drop(frame.share);
         if let Some(reply) = reply {
-            let sent = stream.send(&mut sender, reply).await;
-            sent.map_err(|source| Hangup::Send { source })?;
+            send(&mut stream, &mut sender, reply, patience.stall).await?;
         }
+        // Held until now: a client that does not read its answers gets no more of them made.
+        drop(frame.share);
     }
     // The client has gone; whether it hears of the end is all the same.
     stream.shutdown().await.ok();
     Ok(())
+}
+
+/// Sends an answer to a client that reads it: some of it has to go in the time it may stall.
+async fn send(
+    stream: &mut Stream,
+    sender: &mut SocketSender,
+    mut reply: Reply,
+    stall: Duration,
+) -> Result<(), Hangup> {
+    loop {
+        let before = reply.0.sent();
+        match timeout(stall, stream.send(sender, &mut reply)).await {
+            Ok(sent) => return sent.map_err(|source| Hangup::Send { source }),
+            Err(_elapsed) if reply.0.sent() == before => return Err(Hangup::NotRead),
+            Err(_elapsed) => {}
+        }
+    }
 }

@@ -19,6 +19,15 @@ pub(crate) struct Frame {
     pub(crate) share: Share,
 }
 
+/// How long a client is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// Between two requests.
+    pub(super) idle: Duration,
+    /// For the next piece of a request, or for some of an answer to be read.
+    pub(super) stall: Duration,
+}
+
 /// What is in front of every request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
@@ -37,11 +46,13 @@ pub(super) async fn read_frame<S: AsyncRead + Unpin>(
     stream: &mut S,
     budget: &Budget,
     max_bytes: u32,
-    stall: Duration,
+    patience: &Patience,
 ) -> Result<Option<Frame>, Hangup> {
+    let stall = patience.stall;
     let mut length = [0; 4];
     let socket = |source| Hangup::Socket { source };
-    let first = stream.read(&mut length).await.map_err(socket)?;
+    let first = timeout(patience.idle, stream.read(&mut length)).await;
+    let first = first.map_err(|_elapsed| Hangup::Idle)?.map_err(socket)?;
     if first == 0 {
         return Ok(None);
     }
@@ -124,7 +135,9 @@ mod tests {
 
     async fn read(mut bytes: &[u8]) -> Result<Option<Frame>, Hangup> {
         let budget = Budget::new(1 << 20);
-        read_frame(&mut bytes, &budget, 1 << 20, Duration::from_secs(1)).await
+        let second = Duration::from_secs(1);
+        let patience = Patience { idle: second, stall: second };
+        read_frame(&mut bytes, &budget, 1 << 20, &patience).await
     }
 
     #[tokio::test]

@@ -28,11 +28,12 @@ impl Stream {
         }
     }
 
-    /// Sends an answer whole: slices by `sendfile`, or through TLS by a buffer.
+    /// Sends the rest of an answer: slices by `sendfile`, or through TLS by a buffer. May be
+    /// dropped and called again.
     pub(crate) async fn send(
         &mut self,
         sender: &mut SocketSender,
-        mut reply: Reply,
+        reply: &mut Reply,
     ) -> Result<(), SendError> {
         match self {
             Self::Plain(socket) => sender.send_async(&*socket, &mut reply.0).await,

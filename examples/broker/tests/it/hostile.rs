@@ -248,6 +248,35 @@ fn a_connection_too_many_is_refused_and_its_seat_is_free_again_later() {
     assert_eq!(second.metadata("t").error_code, 0);
     assert!(broker.client().is_closed());
     drop(first);
+    assert_a_seat_becomes_free(&broker);
+}
+
+#[test]
+fn a_client_that_does_not_read_its_answers_loses_its_seat() {
+    let disk = tempfile::tempdir().unwrap();
+    let broker = TestBroker::start_with(disk.path(), |settings| {
+        settings.stall_ms = 100;
+        settings.max_connections = 1;
+    });
+    let mut client = broker.client();
+    client.create("t", 1);
+    client.append("t", &[&"x".repeat(900 << 10)]);
+    for _ in 0..64 {
+        client.send(12, &fetch("t", 0));
+    }
+    assert_a_seat_becomes_free(&broker);
+    drop(client);
+}
+
+#[test]
+fn a_client_that_asks_for_nothing_is_hung_up_on() {
+    let disk = tempfile::tempdir().unwrap();
+    let broker = TestBroker::start_with(disk.path(), |settings| settings.max_idle_ms = 50);
+    let mut client = broker.client();
+    assert_eq!(std::io::Read::read(&mut client.socket, &mut [0]).unwrap(), 0);
+}
+
+fn assert_a_seat_becomes_free(broker: &TestBroker) {
     let patience = std::time::Instant::now() + Duration::from_secs(10);
     loop {
         let mut third = broker.client();
