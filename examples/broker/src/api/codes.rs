@@ -50,7 +50,7 @@ impl From<&TopicError> for Refusal {
         let code = match error {
             TopicError::Exists { .. } => ResponseError::TopicAlreadyExists.code(),
             TopicError::Unknown => ResponseError::UnknownTopicOrPartition.code(),
-            TopicError::Name { .. } | TopicError::Reserved { .. } => {
+            TopicError::Name { .. } | TopicError::Reserved { .. } | TopicError::Collides { .. } => {
                 ResponseError::InvalidTopicException.code()
             }
             TopicError::PartitionCount { .. } | TopicError::FewerPartitions { .. } => {

@@ -53,6 +53,8 @@ pub(crate) enum TopicError {
     Name { name: String },
     #[error("`{name}` is the log of Kafka's controllers, no topic of clients")]
     Reserved { name: String },
+    #[error("`{name}` differs from `{other}` by `.` and `_` alone: metrics cannot tell them apart")]
+    Collides { name: String, other: String },
     #[error("{count} partitions, a topic may have 1 to {max}")]
     PartitionCount { count: i64, max: u32 },
     #[error("the topic has {current} partitions, it cannot have {wanted}")]
@@ -150,6 +152,9 @@ impl Topics {
         if self.by_name(&new.name).is_some() {
             return Err(TopicError::Exists { name: new.name.clone() });
         }
+        if let Some(other) = self.known.read().colliding(&new.name) {
+            return Err(TopicError::Collides { name: new.name.clone(), other: other.to_owned() });
+        }
         check_count(i64::from(new.partition_count))?;
         self.check_overrides(&new.overrides)
     }
@@ -239,6 +244,16 @@ impl Known {
     fn insert(&mut self, topic: Arc<Topic>) {
         self.by_id.insert(topic.id, Arc::clone(&topic.name));
         self.by_name.insert(Arc::clone(&topic.name), topic);
+    }
+
+    /// A topic whose name is the same but for `.` and `_`. Source: `Topic.hasCollision` in Kafka.
+    fn colliding(&self, name: &str) -> Option<&str> {
+        if !name.contains(['.', '_']) {
+            return None;
+        }
+        let same = |c: u8| if c == b'.' { b'_' } else { c };
+        let mut names = self.by_name.keys().map(|known| &**known);
+        names.find(|known| known.bytes().map(same).eq(name.bytes().map(same)))
     }
 
     fn remove(&mut self, name: &str) -> Option<Arc<Topic>> {

@@ -244,3 +244,15 @@ fn the_log_of_the_controllers_is_no_topic_of_clients() {
     assert_eq!(client.produce("__cluster_metadata", batch(&["a"])).error_code, 3);
     assert!(!disk.path().join("__cluster_metadata-0").exists());
 }
+
+#[test]
+fn a_topic_that_differs_from_another_by_a_dot_and_an_underscore_alone_is_refused() {
+    let (_disk, _broker, mut client) = started();
+    client.create("a.b_c", 1);
+    for (topic, code) in [("a_b.c", 17), ("a_b_c", 17), ("a-b_c", 0), ("a.b_cd", 0)] {
+        let new = CreatableTopic::default().with_name(name(topic)).with_num_partitions(1);
+        let new = new.with_replication_factor(1);
+        let created = client.call(7, &CreateTopicsRequest::default().with_topics(vec![new]));
+        assert_eq!(created.topics[0].error_code, code, "{topic}");
+    }
+}
