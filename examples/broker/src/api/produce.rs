@@ -12,6 +12,7 @@ use kafka_protocol::messages::produce_response::{
 };
 use kafka_protocol::messages::{ProduceResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
+use tokio::task::block_in_place;
 
 use super::codes::{self, Refusal, chain};
 use super::encode;
@@ -21,12 +22,27 @@ use crate::store::{Topic, leader_epoch};
 use crate::wire::{Malformed, Reader};
 
 /// Appends, in the order of the request.
+///
+/// What may take long leaves the thread to other connections before.
 pub(super) fn answer(
     node: &Node,
     header: &Header,
     frame: &mut BytesMut,
 ) -> Result<Option<Reply>, Hangup> {
     let request = Request::read(header, frame)?;
+    if frame.len() > LARGE || request.is_compressed(frame) {
+        block_in_place(|| append_all(node, header, &request, frame))
+    } else {
+        append_all(node, header, &request, frame)
+    }
+}
+
+fn append_all(
+    node: &Node,
+    header: &Header,
+    request: &Request,
+    frame: &mut BytesMut,
+) -> Result<Option<Reply>, Hangup> {
     let mut first_error = codes::NONE;
     let mut responses = Vec::with_capacity(request.topics.len());
     for data in &request.topics {
@@ -34,7 +50,7 @@ pub(super) fn answer(
         let mut results = Vec::with_capacity(data.partitions.len());
         for partition in &data.partitions {
             let records = partition.records.clone().and_then(|range| frame.get_mut(range));
-            let job = Job { node, header, request: &request, topic: topic.as_ref() };
+            let job = Job { node, header, request, topic: topic.as_ref() };
             let result = job.append(data, partition.index, records.unwrap_or_default());
             if first_error == codes::NONE {
                 first_error = result.error_code;
@@ -87,6 +103,15 @@ impl Request {
         }
         reader.tagged_fields()?;
         Ok(Self { is_transactional, acks, topics })
+    }
+
+    /// Whether records must be decompressed, to who knows what.
+    fn is_compressed(&self, frame: &[u8]) -> bool {
+        let mut partitions = self.topics.iter().flat_map(|topic| &topic.partitions);
+        partitions.any(|partition| {
+            let records = partition.records.clone().and_then(|range| frame.get(range));
+            matches!(first_batch(records.unwrap_or_default()), FirstBatch::Current(Some(_)))
+        })
     }
 }
 
@@ -257,5 +282,7 @@ fn blamed(error: &AppendError) -> Vec<BatchIndexAndErrorMessage> {
     records.iter().map(of).collect()
 }
 
+/// Bytes of a frame from which on leaving the thread costs nothing beside the append.
+const LARGE: usize = 1 << 20;
 /// Where every format has its magic.
 const MAGIC_AT: usize = 16;

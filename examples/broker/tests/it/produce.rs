@@ -156,3 +156,25 @@ fn unknown_topics_partitions_and_acks_are_refused() {
     let response = client.call(13, &request);
     assert_eq!(response.responses[0].partition_responses[0].error_code, 100);
 }
+
+/// As many such requests as the broker has threads, each of 2 GiB once decompressed.
+#[test]
+fn appends_that_take_long_to_decompress_keep_nobody_waiting() {
+    let (_disk, broker, mut bystander) = started();
+    let zeros = batch_in(Codec::Zstd, &["\0".repeat(1 << 20).as_str()]);
+    let mut request = produce("t", 1, zeros);
+    let partitions = &mut request.topic_data[0].partition_data;
+    partitions.resize(2000, partitions[0].clone());
+    let mut busy = [broker.client(), broker.client()];
+    for client in &mut busy {
+        client.send(9, &request);
+    }
+    for _ in 0..20 {
+        assert_eq!(bystander.metadata("t").error_code, 0);
+    }
+    for client in &busy {
+        client.socket.set_nonblocking(true).unwrap();
+        let early = client.socket.peek(&mut [0]).map_err(|error| error.kind());
+        assert_eq!(early, Err(std::io::ErrorKind::WouldBlock));
+    }
+}
