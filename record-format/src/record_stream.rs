@@ -1,7 +1,11 @@
 //! Reads the records of a batch one by one, without holding them all.
 
+mod step;
+
 use alloc::vec::Vec;
 use core::fmt;
+
+use self::step::Body;
 
 use crate::codec::decode::Decoder;
 use crate::record::RecordContext;
@@ -72,7 +76,8 @@ impl<'s> RecordStream<'s> {
             Ok(false) => return None,
             Err(error) => return Some(Err(error)),
         }
-        match self.load_body() {
+        let loaded = self.read_length().and_then(|(found, len)| self.load_body(found, len));
+        match loaded {
             Ok(body_len) => {
                 let body = self.window.take(body_len);
                 let record = self.context.read_body(body);
@@ -99,6 +104,23 @@ impl<'s> RecordStream<'s> {
         }
         let partial = self.read_partial();
         Some(partial.map_err(|kind| self.fail(kind)))
+    }
+
+    /// As [`next_partial`](Self::next_partial), but with every check of
+    /// [`next_record`](Self::next_record). A record of at most 64 KiB is held; what is larger
+    /// passes piece by piece, so that memory is bounded whatever a record inflates to.
+    ///
+    /// # Errors
+    ///
+    /// In the item: the error that [`next_record`](Self::next_record) would give.
+    pub fn next_checked(&mut self) -> Option<Result<PartialRecord, Corruption>> {
+        match self.begin() {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(error) => return Some(Err(error)),
+        }
+        let checked = self.read_checked();
+        Some(checked.map_err(|kind| self.fail(kind)))
     }
 
     pub(crate) const fn context(&self) -> &RecordContext {
@@ -128,15 +150,32 @@ impl<'s> RecordStream<'s> {
         kind.at(self.position)
     }
 
-    /// Reads the length field, and everything that it counts into the window.
-    fn load_body(&mut self) -> Result<usize, CorruptKind> {
-        let (found, body_len) = self.read_length()?;
+    /// Reads everything that a length field counts into the window.
+    fn load_body(&mut self, found: i32, body_len: usize) -> Result<usize, CorruptKind> {
         self.window.fill(body_len)?;
         let have = self.window.unread().len();
         if have < body_len {
             return Err(CorruptKind::RecordLength { found: i64::from(found), have });
         }
         Ok(body_len)
+    }
+
+    fn read_checked(&mut self) -> Result<PartialRecord, CorruptKind> {
+        let before = self.window.taken;
+        let (found, body_len) = self.read_length()?;
+        let size_bytes = self.window.taken.wrapping_sub(before).saturating_add(body_len);
+        if body_len > HELD_BYTES && self.window.is_inflated() {
+            return Body::new(&mut self.window, body_len).check(self.context, found, size_bytes);
+        }
+        let body_len = self.load_body(found, body_len)?;
+        let record = self.context.read_body(self.window.take(body_len))?;
+        Ok(PartialRecord {
+            offset: record.offset(),
+            timestamp: record.timestamp(),
+            size_bytes,
+            key_bytes: record.key().map(<[u8]>::len),
+            value_bytes: record.value().map(<[u8]>::len),
+        })
     }
 
     fn read_partial(&mut self) -> Result<PartialRecord, CorruptKind> {
@@ -313,3 +352,7 @@ impl<'s> Window<'s> {
 
 /// What the buffer grows by, at least.
 const PIECE: usize = 32 << 10;
+
+/// The largest record that is held where it need not be: below, one pass over bytes at hand is
+/// faster.
+const HELD_BYTES: usize = 64 << 10;

@@ -12,7 +12,7 @@ use alluvium_record_format::{
 use super::analysis::{Analysis, analyze_sent};
 use super::check::{Check, Checked};
 use super::rebuild::rebuild;
-use super::records::{for_each_record, summary_of};
+use super::records::{for_each_checked, summary_of};
 use super::{AppendOrigin, InvalidBatch, ValidationError};
 use crate::{CompressionType, LogConfig};
 
@@ -247,11 +247,10 @@ fn check_records(
     if let Some(checked) = check.all(&summary_of(batch, limit)?) {
         return Ok(checked);
     }
-    for_each_record(batch, limit, |record| {
-        let offset = dense.then(|| record.offset().get().wrapping_sub(base));
-        let timestamp = record.timestamp().map_or(-1, Timestamp::get);
-        check.record(record.key().is_some(), timestamp, offset);
-        Ok(())
+    for_each_checked(batch, limit, |record| {
+        let offset = dense.then(|| record.offset.get().wrapping_sub(base));
+        let timestamp = record.timestamp.map_or(-1, Timestamp::get);
+        check.record(record.key_bytes.is_some(), timestamp, offset);
     })?;
     check.finish(batch.position())
 }

@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use alluvium_record_format::{
-    Batch, Codec, Decompressor, LegacyEntry, LegacyRecord, Record, RecordStream, Records,
-    RecordsSummary,
+    Batch, Codec, Decompressor, LegacyEntry, LegacyRecord, PartialRecord, Record, RecordStream,
+    Records, RecordsSummary,
 };
 
 use super::ValidationError;
@@ -26,10 +26,27 @@ pub(super) fn for_each_record(
         return Ok(());
     }
     let limit = usize::try_from(max_record_bytes).unwrap_or(usize::MAX);
-    DECOMPRESSOR.with_borrow_mut(|decompressor| {
+    with_decompressor(|decompressor| {
         let mut records = decompressor.records(batch, limit).map_err(unreadable)?;
         while let Some(record) = records.next_record() {
             each(&record.map_err(unreadable)?)?;
+        }
+        Ok(())
+    })
+}
+
+/// As [`for_each_record`], but no key or value of a compressed batch is held whole.
+pub(super) fn for_each_checked(
+    batch: &Batch<'_>,
+    max_record_bytes: u32,
+    mut each: impl FnMut(&PartialRecord),
+) -> Result<(), ValidationError> {
+    let unreadable = |source| ValidationError::Unreadable { source };
+    let limit = usize::try_from(max_record_bytes).unwrap_or(usize::MAX);
+    with_decompressor(|decompressor| {
+        let mut records = decompressor.records(batch, limit).map_err(unreadable)?;
+        while let Some(record) = records.next_checked() {
+            each(&record.map_err(unreadable)?);
         }
         Ok(())
     })
@@ -45,7 +62,7 @@ pub(super) fn summary_of(
         return batch.records().and_then(Records::check).map_err(unreadable);
     }
     let limit = usize::try_from(max_record_bytes).unwrap_or(usize::MAX);
-    DECOMPRESSOR.with_borrow_mut(|decompressor| {
+    with_decompressor(|decompressor| {
         decompressor.records(batch, limit).and_then(RecordStream::check).map_err(unreadable)
     })
 }
@@ -63,6 +80,15 @@ pub(super) fn for_each_message(
         each(&message.map_err(unreadable)?)?;
     }
     Ok(())
+}
+
+/// Lends the thread's decompressor, and gives the memory of a large record back at once.
+fn with_decompressor<T>(run: impl FnOnce(&mut Decompressor) -> T) -> T {
+    DECOMPRESSOR.with_borrow_mut(|decompressor| {
+        let result = run(decompressor);
+        decompressor.trim();
+        result
+    })
 }
 
 thread_local! {

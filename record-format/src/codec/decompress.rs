@@ -172,6 +172,17 @@ impl Decompressor {
     }
 }
 
+impl Decompressor {
+    /// Gives back what a rare large payload took: a buffer above 1 MiB, and the state of a codec
+    /// above 4 MiB. For one that is kept while it has nothing to do; costs nothing otherwise.
+    pub fn trim(&mut self) {
+        if self.window.capacity() > KEPT_WINDOW_BYTES {
+            self.window = Vec::new();
+        }
+        self.contexts.trim();
+    }
+}
+
 impl fmt::Debug for Decompressor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Decompressor").finish_non_exhaustive()
@@ -219,6 +230,14 @@ pub fn decompress(
 /// one gives its memory back.
 const KEPT_BYTES: usize = 8 << 20;
 
+/// What of the window outlives [`Decompressor::trim`].
+const KEPT_WINDOW_BYTES: usize = 1 << 20;
+
+/// What of a codec's state outlives [`Decompressor::trim`]: zstd's window at Kafka's default
+/// level (2 MiB) and the largest block of lz4 (4 MiB).
+#[cfg(any(feature = "lz4", feature = "zstd"))]
+const KEPT_STATE_BYTES: usize = 4 << 20;
+
 /// The state of the codecs, made at first use.
 #[derive(Default)]
 pub(crate) struct Contexts {
@@ -231,6 +250,21 @@ pub(crate) struct Contexts {
 }
 
 impl Contexts {
+    #[cfg_attr(
+        not(any(feature = "lz4", feature = "zstd")),
+        expect(clippy::unused_self, clippy::needless_pass_by_ref_mut, reason = "no state grows")
+    )]
+    fn trim(&mut self) {
+        #[cfg(feature = "lz4")]
+        if self.block.capacity() > KEPT_STATE_BYTES {
+            self.block = Vec::new();
+        }
+        #[cfg(feature = "zstd")]
+        if self.zstd.as_ref().is_some_and(|context| context.size_bytes() > KEPT_STATE_BYTES) {
+            self.zstd = None;
+        }
+    }
+
     #[cfg(feature = "gzip")]
     pub(crate) fn gzip(&mut self) -> &mut flate2::Decompress {
         self.gzip.get_or_insert_with(|| flate2::Decompress::new(false))

@@ -86,16 +86,18 @@ impl Records<'_> {
 }
 
 impl RecordStream<'_> {
-    /// Reads all records that are left, and tells what they have in common.
+    /// Reads all records that are left, and tells what they have in common. Holds no record of
+    /// more than 64 KiB whole.
     ///
     /// # Errors
     ///
     /// The error that [`next_record`](Self::next_record) would give.
     pub fn check(mut self) -> Result<RecordsSummary, Corruption> {
         let mut tally = Tally::new(self.context().offset(0));
-        while let Some(record) = self.next_record() {
+        while let Some(record) = self.next_checked() {
             let record = record?;
-            tally.add(record.offset(), record.timestamp, record.key().is_some());
+            let timestamp = record.timestamp.map_or(-1, Timestamp::get);
+            tally.add(record.offset, timestamp, record.key_bytes.is_some());
         }
         Ok(tally.summary())
     }

@@ -7,3 +7,4 @@ mod levels;
 mod limits;
 mod packed;
 mod prop_codec;
+mod steps;

@@ -150,6 +150,37 @@ fn a_record_that_claims_two_gibibytes_allocates_what_is_there() {
 }
 
 #[test]
+fn a_bomb_in_one_record_is_checked_in_little_memory_and_leaves_less() {
+    let bytes = batch(Codec::Zstd, 1, &pack(Codec::Zstd, &record(&vec![0; 256 * MIB])));
+    assert!(bytes.len() < MIB);
+    let mut decompressor = Decompressor::new();
+    let (left, ()) = left_of(|| {
+        let (peak, summary) = peak_of(|| {
+            let records = decompressor.records(&parse(&bytes), usize::MAX).unwrap();
+            records.check().unwrap()
+        });
+        assert_eq!((summary.record_count, summary.all_keyed), (1, false));
+        assert!(peak < 16 * MIB, "took {peak} bytes");
+        decompressor.trim();
+    });
+    assert!(left < isize::try_from(5 * MIB).unwrap(), "keeps {left} bytes");
+}
+
+#[test]
+fn a_trimmed_decompressor_keeps_no_large_record() {
+    for codec in CODECS {
+        let bytes = batch(codec, 1, &pack(codec, &record(&vec![3; 40 * MIB])));
+        let mut decompressor = Decompressor::new();
+        let (left, ()) = left_of(|| {
+            let mut records = decompressor.records(&parse(&bytes), usize::MAX).unwrap();
+            records.next_record().unwrap().unwrap();
+            decompressor.trim();
+        });
+        assert!(left <= isize::try_from(5 * MIB).unwrap(), "{codec} keeps {left} bytes");
+    }
+}
+
+#[test]
 fn a_decompressor_gives_the_memory_of_a_large_record_back() {
     let large = record(&vec![3; 40 * MIB]);
     for codec in CODECS {

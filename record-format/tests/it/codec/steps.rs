@@ -1,0 +1,119 @@
+//! Large records that are checked while they pass.
+
+use alluvium_record_format::{Codec, Corruption, Decompressor, Offset, RecordStream};
+
+use super::packed::{CODECS, batch, pack, parse};
+
+/// Above what is held whole.
+const LARGE: usize = 70_000;
+
+type Seen = (Offset, Option<usize>, Option<usize>);
+
+fn varint(value: i32) -> Vec<u8> {
+    let mut rest = (value << 1 ^ value >> 31).cast_unsigned();
+    let mut bytes = Vec::new();
+    while rest >= 0x80 {
+        bytes.push(u8::try_from(rest & 0x7f).unwrap() | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(u8::try_from(rest).unwrap());
+    bytes
+}
+
+fn field(bytes: &[u8]) -> Vec<u8> {
+    [varint(i32::try_from(bytes.len()).unwrap()).as_slice(), bytes].concat()
+}
+
+/// A record with a large key and value and two headers, one of them large.
+fn large() -> Vec<u8> {
+    let parts = [
+        vec![0, 2, 0],
+        field(&vec![b'k'; LARGE]),
+        field(&vec![b'v'; LARGE]),
+        varint(2),
+        field(b"h"),
+        varint(-1),
+        field(&vec![b'h'; LARGE]),
+        field(b"x"),
+    ];
+    field(&parts.concat())
+}
+
+fn read(
+    codec: Codec,
+    payload: &[u8],
+    next: impl Fn(&mut RecordStream<'_>) -> Option<Result<Seen, Corruption>>,
+) -> Vec<Result<Seen, Corruption>> {
+    let bytes = batch(codec, 1, payload);
+    let mut decompressor = Decompressor::new();
+    let mut records = decompressor.records(&parse(&bytes), usize::MAX).unwrap();
+    std::iter::from_fn(|| next(&mut records)).collect()
+}
+
+fn held(codec: Codec, payload: &[u8]) -> Vec<Result<Seen, Corruption>> {
+    read(codec, payload, |records| {
+        Some(records.next_record()?.map(|record| {
+            (record.offset(), record.key().map(<[u8]>::len), record.value().map(<[u8]>::len))
+        }))
+    })
+}
+
+fn passed(codec: Codec, payload: &[u8]) -> Vec<Result<Seen, Corruption>> {
+    read(codec, payload, |records| {
+        let record = records.next_checked()?;
+        Some(record.map(|record| (record.offset, record.key_bytes, record.value_bytes)))
+    })
+}
+
+#[test]
+fn a_large_record_that_passes_is_seen_as_one_that_is_held() {
+    for codec in CODECS {
+        let payload = pack(codec, &large());
+        let seen = (Offset::new(0), Some(LARGE), Some(LARGE));
+        assert_eq!(held(codec, &payload), [Ok(seen)], "{codec}");
+        assert_eq!(passed(codec, &payload), [Ok(seen)], "{codec}");
+    }
+}
+
+/// The bytes of lengths and counts, each with every value that matters, and every cut beside one.
+#[test]
+fn what_is_wrong_with_a_large_record_is_found_as_in_one_that_is_held() {
+    let sound = large();
+    let second = 6 + 3 + LARGE; // the length of the value
+    let third = second + 3 + LARGE; // the count of headers
+    let spots = (0..10).chain(second..second + 4).chain(third..third + 8);
+    let spots: Vec<usize> = spots.chain(sound.len() - 3..sound.len()).collect();
+    let mut wrong = 0;
+    for at in spots {
+        for value in [0, 1, 2, 0x7e, 0x7f, 0x80, 0xff] {
+            let mut bad = sound.clone();
+            bad[at] = value;
+            let payload = pack(Codec::Lz4, &bad);
+            let expected = held(Codec::Lz4, &payload);
+            assert_eq!(passed(Codec::Lz4, &payload), expected, "{value:#x} at {at}");
+            wrong += usize::from(expected.iter().any(Result::is_err));
+        }
+        for len in [at, at + 1] {
+            let payload = pack(Codec::Lz4, &sound[..len]);
+            assert_eq!(passed(Codec::Lz4, &payload), held(Codec::Lz4, &payload), "cut at {len}");
+        }
+        let more = [&sound[..at], &[0xff; 12], &sound[at..]].concat();
+        let payload = pack(Codec::Lz4, &more);
+        assert_eq!(passed(Codec::Lz4, &payload), held(Codec::Lz4, &payload), "more at {at}");
+    }
+    assert!(wrong > 50, "{wrong}");
+}
+
+#[test]
+fn a_stream_that_breaks_within_a_large_record_is_refused_alike() {
+    for codec in CODECS {
+        let payload = pack(codec, &large());
+        for len in (1..payload.len()).step_by(payload.len() / 40 + 1) {
+            let cut = &payload[..len];
+            let bytes = batch(codec, 1, cut);
+            if Decompressor::new().records(&parse(&bytes), usize::MAX).is_ok() {
+                assert_eq!(passed(codec, cut), held(codec, cut), "{codec} {len}");
+            }
+        }
+    }
+}
