@@ -84,9 +84,11 @@ pub(crate) async fn answer(
     observe::requested(header.key);
     match header.key {
         ApiKey::Fetch => fetch::answer(node, peer, header, frame).await.map(Some),
-        ApiKey::Produce => node.usage.busy(|| produce::answer(node, header, frame)),
+        ApiKey::Produce => produce::answer(node, header, frame).await,
         ApiKey::ApiVersions => node.usage.busy(|| api_versions::answer(header)).map(Some),
         _ => {
+            // Never closed: all who wait get a turn.
+            let _turn = node.answer_turns.acquire().await.ok();
             let answer = || block_in_place(|| answer_at_once(node, peer, header, frame));
             node.usage.busy(answer).map(Some)
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use alluvium_cleaner::{CleanerGate, LogCleaner, LogCleanerConfig};
 use alluvium_log_manager::{LogManager, ManagerError, SystemClock};
+use tokio::sync::Semaphore;
 
 use crate::net::{Budget, Server};
 use crate::observe::{self, Usage};
@@ -34,6 +35,10 @@ pub(crate) struct Node {
     pub(crate) producer_ids: ProducerIds,
     pub(crate) budget: Budget,
     pub(crate) usage: Usage,
+    /// Turns of appends that may take long: no more at once than there are threads.
+    pub(crate) append_turns: Semaphore,
+    /// The same for other requests.
+    pub(crate) answer_turns: Semaphore,
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<crate::net::TlsAcceptor>,
 }
@@ -178,6 +183,7 @@ impl Node {
         manager.tick_in_background(TICK_MS);
         let topics = Topics::load(manager.clone(), defaults, own)
             .map_err(fail("find its topics", Reason::Topics))?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let budget = Budget::new(settings.max_in_flight_bytes);
         Ok(Self {
             settings,
@@ -188,6 +194,8 @@ impl Node {
             producer_ids,
             budget,
             usage: Usage::new(),
+            append_turns: Semaphore::new(threads),
+            answer_turns: Semaphore::new(threads),
             #[cfg(feature = "tls")]
             tls,
         })

@@ -23,17 +23,20 @@ use crate::wire::{Malformed, Reader};
 
 /// Appends, in the order of the request.
 ///
-/// What may take long leaves the thread to other connections before.
-pub(super) fn answer(
+/// What may take long waits for its turn, and leaves the thread to other connections.
+pub(super) async fn answer(
     node: &Node,
     header: &Header,
     frame: &mut BytesMut,
 ) -> Result<Option<Reply>, Hangup> {
     let request = Request::read(header, frame)?;
     if frame.len() > LARGE || request.is_compressed(frame) {
-        block_in_place(|| append_all(node, header, &request, frame))
+        // Never closed: all who wait get a turn.
+        let _turn = node.append_turns.acquire().await.ok();
+        let append = || append_all(node, header, &request, frame);
+        node.usage.busy(|| block_in_place(append))
     } else {
-        append_all(node, header, &request, frame)
+        node.usage.busy(|| append_all(node, header, &request, frame))
     }
 }
 

@@ -178,3 +178,20 @@ fn appends_that_take_long_to_decompress_keep_nobody_waiting() {
         assert_eq!(early, Err(std::io::ErrorKind::WouldBlock));
     }
 }
+
+/// More than there are turns: those that wait for one are answered in the end, each.
+#[test]
+fn many_compressed_appends_at_once_are_all_answered() {
+    let (_disk, broker, _client) = started();
+    let threads: Vec<_> = std::iter::repeat_with(|| broker.client())
+        .take(16)
+        .map(|mut client| {
+            std::thread::spawn(move || {
+                client.produce("t", batch_in(Codec::Zstd, &["a"])).base_offset
+            })
+        })
+        .collect();
+    let mut offsets: Vec<_> = threads.into_iter().map(|it| it.join().unwrap()).collect();
+    offsets.sort_unstable();
+    assert!(offsets.into_iter().eq(0..16));
+}
