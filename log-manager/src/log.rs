@@ -9,6 +9,7 @@ mod epochs;
 mod error;
 mod flush;
 mod health;
+mod in_flight;
 mod lookup;
 mod open;
 mod options;
@@ -50,6 +51,7 @@ pub use replace::CleaningView;
 use commit::Commits;
 use doomed::Doomed;
 use effects::Effects;
+use in_flight::InFlight;
 use segments::SegmentList;
 
 /// One log of Kafka: the segments of one partition.
@@ -92,6 +94,7 @@ pub(crate) struct Shared {
     /// nobody has synced.
     flushing: Mutex<Vec<PathBuf>>,
     doomed: Doomed,
+    in_flight: Arc<InFlight>,
     notifier: Arc<Notifier>,
 }
 

@@ -26,7 +26,8 @@ impl Log {
     /// is in them, everything is made durable, and a snapshot of the producers is written.
     ///
     /// Readers that hold bytes go on; every other call fails from now on. Old files that still wait
-    /// for their deletion stay, and go when the log is opened again.
+    /// for their deletion stay, and go when the log is opened again. Work in the background that runs
+    /// is waited for, so that the directory's lock is free once this and its clones are dropped.
     ///
     /// Source: `UnifiedLog.close` after `prepareForClose` in Kafka.
     ///
@@ -45,6 +46,7 @@ impl Log {
             }
         }
         shared.doomed.let_go();
+        shared.in_flight.refuse_and_wait();
         shared.notifier.notify();
         let end = shared.log_end();
         shared.flush(offset_after(end, 1), end)?;
@@ -69,6 +71,7 @@ impl Log {
         shared.needs_recovery.store(true, Ordering::Release);
         drop(shared.writer.lock().active.take());
         shared.doomed.let_go();
+        shared.in_flight.refuse();
         shared.notifier.notify();
     }
 }

@@ -58,10 +58,12 @@ impl Effects {
 impl Effect {
     fn run(self, shared: &Arc<Shared>) {
         let log = Arc::downgrade(shared);
+        let in_flight = Arc::clone(&shared.in_flight);
         let (delay_ms, task) = match self {
             Self::FlushTo(offset) => (
                 0,
                 Task::new("flush a rolled segment", move || {
+                    let Some(_running) = in_flight.begin() else { return };
                     if let Some(shared) = log.upgrade() {
                         report(&shared, shared.flush_to(offset));
                     }
@@ -70,6 +72,7 @@ impl Effect {
             Self::WriteEpochs => (
                 0,
                 Task::new("write leader epochs", move || {
+                    let Some(_running) = in_flight.begin() else { return };
                     if let Some(shared) = log.upgrade() {
                         report(&shared, shared.write_epochs());
                     }
@@ -80,6 +83,7 @@ impl Effect {
                 shared.doomed.keep(&files);
                 let files = Arc::downgrade(&files);
                 let work = move || {
+                    let Some(_running) = in_flight.begin() else { return };
                     if let (Some(shared), Some(files)) = (log.upgrade(), files.upgrade()) {
                         files.delete(&shared.health, shared.dir.io());
                         shared.doomed.forget(&files);

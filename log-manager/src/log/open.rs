@@ -147,6 +147,7 @@ impl LogOptions {
             }),
             flushing: Mutex::new(unsynced),
             doomed: Doomed::default(),
+            in_flight: Arc::default(),
             notifier: Arc::default(),
         });
         shared.writer.lock().set_high_watermark(&shared, high_watermark);

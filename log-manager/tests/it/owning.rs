@@ -2,8 +2,11 @@
 
 use std::fs;
 
-use alluvium_log_manager::{BrokerIdentity, ErrorCode, LogManager, ManagerError, NewLog};
-use alluvium_record_format::{Offset, Uuid};
+use alluvium_log_manager::{
+    BrokerIdentity, Closed, ErrorCode, LeaderRequest, Log, LogConfig, LogManager, ManagerError,
+    NewLog,
+};
+use alluvium_record_format::{LeaderEpoch, Offset, Uuid};
 use alluvium_recovery::{MetaProperties, TopicPartition};
 use alluvium_segment::{DirLock, Io};
 
@@ -216,4 +219,27 @@ fn a_stop_gives_the_lock_back_although_old_segments_still_wait_to_go() {
     cluster.clock.advance_ms(1_000);
     cluster.tasks.run_due();
     assert_eq!(waiting(), 0);
+}
+
+/// The thread that writes epochs and syncs rolled segments holds the log, and with it the lock of its
+/// directory, while it does.
+#[test]
+fn a_log_that_was_closed_can_be_opened_again_at_once() {
+    let disk = tempfile::tempdir().unwrap();
+    let dir = disk.path().join("orders-0");
+    let config = LogConfig::builder().retention_ms(None).build().unwrap();
+    let log = Log::open(&dir, config.clone()).unwrap();
+    let mut closed = append_and_close(&log, 0);
+    drop(log);
+    for epoch in 1..100 {
+        let log = Log::options().config(config.clone()).after_close(&closed).open(&dir).unwrap();
+        closed = append_and_close(&log, epoch);
+    }
+    assert_eq!(closed.recovery_point, Offset::new(100));
+}
+
+fn append_and_close(log: &Log, epoch: i32) -> Closed {
+    let mut sent = batch(&[(Some(b"k"), 1)]);
+    log.append_as_leader(&mut sent, LeaderRequest::new(LeaderEpoch::new(epoch))).unwrap();
+    log.close().unwrap()
 }
