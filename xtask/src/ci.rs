@@ -23,17 +23,15 @@ pub(crate) fn run(flags: &flags::Ci) -> Result<()> {
     if flags.full {
         stages.run("oracle", "cargo xtask oracle", oracle::run_whole);
         stages.run("strace", "cargo xtask strace", || strace::run(None));
-        stages.skip(
-            "clients",
-            "2 of 229 cases with Kafka's tools fail at times: cargo xtask clients",
-        );
         break_things(&mut stages);
     } else {
         stages.skip("oracle", "needs a real Kafka: cargo xtask ci --full");
         stages.skip("strace", "takes a while: cargo xtask ci --full");
-        stages.skip("clients", "needs real clients: cargo xtask ci --full");
         stages.skip("crash", "takes a minute: cargo xtask crash");
     }
+    // Open faults: docs/reliability.md.
+    stages.skip("clients", "2 of 229 cases fail at times: cargo xtask clients");
+    stages.skip("inject", "call 490 of seed 1 fails: cargo xtask inject --budget 30");
     stages.finish()
 }
 
@@ -42,7 +40,7 @@ fn break_things(stages: &mut Stages) {
     let kill = flags::Kill { rounds: None, budget: Some(15), seed: None, append_to: None };
     stages.run("kill", "cargo xtask kill --budget 15", || kill::run(&kill));
     if let Some(reason) = crash::missing() {
-        for name in ["crash", "mutants", "inject"] {
+        for name in ["crash", "mutants"] {
             stages.skip(name, &reason);
         }
     } else {
@@ -55,7 +53,6 @@ fn break_things(stages: &mut Stages) {
         };
         stages.run("crash", "cargo xtask crash --budget 30", || crash::run(&explore(false)));
         stages.run("mutants", "cargo xtask crash --mutants", || crash::run(&explore(true)));
-        stages.skip("inject", "call 490 of seed 1 fails, an open fault: cargo xtask inject");
     }
     stages.skip("fuzz", "the build takes minutes: cargo xtask fuzz --smoke");
 }
