@@ -37,10 +37,7 @@ impl LogManager {
         shared.check_running()?;
         let hosted = shared.hosted(partition)?;
         let kept = Kept::off(&*shared.gate, partition);
-        shared.logs.remove(partition);
-        if let Some((_, future)) = shared.futures.remove(partition) {
-            shared.retire(partition, &future)?;
-        }
+        shared.take_out(partition)?;
         shared.retire(partition, &hosted)?;
         kept.moved(None);
         shared.write_checkpoints(&hosted.dir)
@@ -91,6 +88,13 @@ impl LogManager {
 }
 
 impl Shared {
+    /// Nobody finds the log any more; a copy on its way to another disk goes.
+    pub(super) fn take_out(&self, partition: &TopicPartition) -> Result<(), ManagerError> {
+        self.logs.remove(partition);
+        let Some((_, future)) = self.futures.remove(partition) else { return Ok(()) };
+        self.retire(partition, &future)
+    }
+
     /// Renames the directory of a log that is out of service, and queues it.
     pub(super) fn retire(
         &self,

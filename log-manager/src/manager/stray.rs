@@ -27,10 +27,7 @@ impl LogManager {
         shared.check_running()?;
         let hosted = shared.hosted(partition)?;
         let kept = Kept::off(&*shared.gate, partition);
-        shared.logs.remove(partition);
-        if let Some((_, future)) = shared.futures.remove(partition) {
-            shared.retire(partition, &future)?;
-        }
+        shared.take_out(partition)?;
         hosted.dir.log_count.fetch_sub(1, Ordering::AcqRel);
         let name = shared.set_aside(partition, &hosted.log, &hosted.dir);
         kept.moved(None);
