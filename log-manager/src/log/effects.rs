@@ -57,43 +57,46 @@ impl Effects {
 
 impl Effect {
     fn run(self, shared: &Arc<Shared>) {
-        let log = Arc::downgrade(shared);
-        let in_flight = Arc::clone(&shared.in_flight);
         let (delay_ms, task) = match self {
-            Self::FlushTo(offset) => (
-                0,
-                Task::new("flush a rolled segment", move || {
-                    let Some(_running) = in_flight.begin() else { return };
-                    if let Some(shared) = log.upgrade() {
-                        report(&shared, shared.flush_to(offset));
-                    }
-                }),
-            ),
-            Self::WriteEpochs => (
-                0,
-                Task::new("write leader epochs", move || {
-                    let Some(_running) = in_flight.begin() else { return };
-                    if let Some(shared) = log.upgrade() {
-                        report(&shared, shared.write_epochs());
-                    }
-                }),
-            ),
+            Self::FlushTo(offset) => {
+                let work = move |shared: &Shared| report(shared, shared.flush_to(offset));
+                (0, task_of(shared, "flush a rolled segment", work))
+            }
+            Self::WriteEpochs => {
+                let work = |shared: &Shared| report(shared, shared.write_epochs());
+                (0, task_of(shared, "write leader epochs", work))
+            }
             Self::Delete { delay_ms, segments, snapshots } => {
                 let files = Arc::new(DoomedFiles::new(segments, snapshots));
                 shared.doomed.keep(&files);
                 let files = Arc::downgrade(&files);
-                let work = move || {
-                    let Some(_running) = in_flight.begin() else { return };
-                    if let (Some(shared), Some(files)) = (log.upgrade(), files.upgrade()) {
+                let work = move |shared: &Shared| {
+                    if let Some(files) = files.upgrade() {
                         files.delete(&shared.health, shared.dir.io());
                         shared.doomed.forget(&files);
                     }
                 };
-                (delay_ms, Task::new("delete old files", work))
+                (delay_ms, task_of(shared, "delete old files", work))
             }
         };
         shared.background.after(delay_ms, task);
     }
+}
+
+/// Work for a log that is still there and open when its turn comes.
+fn task_of(
+    shared: &Arc<Shared>,
+    name: &'static str,
+    work: impl FnOnce(&Shared) + Send + 'static,
+) -> Task {
+    let (log, in_flight) = (Arc::downgrade(shared), Arc::clone(&shared.in_flight));
+    Task::new(name, move || {
+        // Ends after the log is let go of: a close waits for it.
+        let Some(_running) = in_flight.begin() else { return };
+        if let Some(shared) = log.upgrade() {
+            work(&shared);
+        }
+    })
 }
 
 /// A failure in the background: its cause has been dealt with where it arose.
