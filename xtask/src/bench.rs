@@ -4,6 +4,7 @@ mod append;
 mod batches;
 mod commit;
 mod compact;
+mod crc_pass;
 mod crew;
 mod growing;
 mod io_count;

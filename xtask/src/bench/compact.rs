@@ -17,6 +17,7 @@ use alluvium_segment::{
 use anyhow::{Context, Result, ensure};
 
 use super::Run;
+use super::crc_pass::{LOG, damage};
 use super::log_dir::LogDir;
 use super::pair::{Bar, Bench, Outcome, Slice, must_refuse};
 use super::random::Random;
@@ -98,11 +99,7 @@ impl Slice for Twin<'_> {
 /// A flipped byte ends the cleaning: checksums are compared.
 fn prove(dir: &LogDir) -> Result<()> {
     fill(dir, "proof-0", 1 << 20, Codec::None)?;
-    let path = dir.path().join("proof-0/00000000000000000000.log");
-    let mut bytes = fs::read(&path).context("cannot read a log")?;
-    let middle = bytes.len() / 2 + 1_000;
-    bytes[middle] ^= 1;
-    fs::write(&path, bytes).context("cannot write a log")?;
+    damage(&dir.path().join("proof-0").join(LOG))?;
     let mut cleaner = Cleaner::new(CleanerConfig::new().map_bytes(1 << 20));
     must_refuse("the cleaner", &clean(dir, "proof-0", &mut cleaner))
 }

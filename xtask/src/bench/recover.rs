@@ -2,7 +2,6 @@
 //! by as many threads.
 
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -13,6 +12,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::Run;
 use super::batches::{Batches, RECORDS};
+use super::crc_pass::{Crc, LOG, PIECE, damage, read_range, sum};
 use super::log_dir::LogDir;
 use super::pair::{Bar, Bench, Outcome};
 
@@ -26,14 +26,6 @@ pub(super) const BENCHES: &[(&str, Run)] = &[
 
 /// Bytes of the one segment: just below its limit of a gigabyte.
 const LOG_BYTES: u64 = (1 << 30) - (32 << 20);
-
-/// Bytes of a `pread` of the twin.
-const PIECE: usize = 256 << 10;
-
-const LOG: &str = "00000000000000000000.log";
-
-/// The CRC of the twin.
-type Crc = fn(&[u8]) -> u32;
 
 fn one_thread(bench: &Bench, name: &'static str) -> Result<Outcome> {
     run(bench, name, 1, alluvium_record_format::crc32c)
@@ -92,10 +84,7 @@ fn fill(dir: &LogDir, partition: &str, bytes: u64) -> Result<(PathBuf, u64)> {
 fn prove(dir: &LogDir, threads: usize) -> Result<()> {
     let (path, end) = fill(dir, "proof-0", 16 << 20)?;
     let log = path.join(LOG);
-    let mut bytes = fs::read(&log).context("cannot read a log")?;
-    let middle = bytes.len() / 2 + 1_000;
-    bytes[middle] ^= 1;
-    fs::write(&log, bytes).context("cannot write a log")?;
+    damage(&log)?;
     let recovered = recover(dir, &path, threads)?;
     ensure!(recovered > 0 && recovered < end, "a flipped bit is not found: no check ran");
     Ok(())
@@ -118,21 +107,6 @@ fn read(log: &Path, bytes: u64, threads: usize, crc: Crc) -> Result<u64> {
             scope.spawn(move || read_range(file, start, end, crc))
         };
         let readers: Vec<_> = (0..threads as u64).map(read).collect();
-        let mut sum = 0;
-        for reader in readers {
-            sum += reader.join().expect("a reader does not panic")?;
-        }
-        Ok(sum)
+        sum(readers)
     })
-}
-
-fn read_range(file: &File, start: u64, end: u64, crc: Crc) -> Result<u64> {
-    let (mut piece, mut at, mut sum) = (vec![0; PIECE], start, 0);
-    while at < end {
-        let want = usize::try_from((end - at).min(PIECE as u64))?;
-        file.read_exact_at(&mut piece[..want], at).context("cannot read a log")?;
-        sum += u64::from(crc(&piece[..want]));
-        at += want as u64;
-    }
-    Ok(sum)
 }

@@ -2,9 +2,8 @@
 //! with a CRC over each piece, by as many threads. The CRC is ours in one pair of benches, and the
 //! `crc32c` crate's, which takes twice as long, in the other: both stand for a bare pass.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::num::NonZeroUsize;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -14,6 +13,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::Run;
 use super::batches::{Batches, RECORDS};
+use super::crc_pass::{Crc, LOG, damage, read_range, sum};
 use super::log_dir::LogDir;
 use super::pair::{Bar, Bench, Outcome, must_refuse};
 
@@ -31,16 +31,8 @@ const PARTITIONS: usize = 64;
 /// Batches of 16 KiB in each.
 const BATCHES: usize = 1_024;
 
-/// Bytes of a `pread` of the twin.
-const PIECE: usize = 256 << 10;
-
-const LOG: &str = "00000000000000000000.log";
-
 /// Partitions that each thread gets in a slice: 64 MiB, so that starting threads does not count.
 const A_THREAD: usize = 4;
-
-/// The CRC of the twin.
-type Crc = fn(&[u8]) -> u32;
 
 /// One thread on both sides, our CRC.
 fn one_thread(bench: &Bench, name: &'static str) -> Result<Outcome> {
@@ -95,11 +87,7 @@ fn fill(dir: &LogDir, partition: &str, batches: &Batches) -> Result<PathBuf> {
 /// One flipped bit among the records is found.
 fn prove(dir: &LogDir, batches: &Batches) -> Result<()> {
     let partition = fill(dir, "proof-0", batches)?;
-    let log = partition.join(LOG);
-    let mut bytes = fs::read(&log).context("cannot read a log")?;
-    let middle = bytes.len() / 2 + 1_000;
-    bytes[middle] ^= 1;
-    fs::write(&log, bytes).context("cannot write a log")?;
+    damage(&partition.join(LOG))?;
     must_refuse("verify", &check(&[partition], 1))
 }
 
@@ -116,24 +104,12 @@ fn read(partitions: &[PathBuf], threads: usize, crc: Crc) -> Result<u64> {
         let shares = partitions.chunks(partitions.len().div_ceil(threads));
         let read_all = |share: &[PathBuf]| share.iter().map(|it| read_one(it, crc)).sum();
         let readers: Vec<_> = shares.map(|share| scope.spawn(move || read_all(share))).collect();
-        let mut sum = 0;
-        for reader in readers {
-            let read: Result<u64> = reader.join().expect("a reader does not panic");
-            sum += read?;
-        }
-        Ok(sum)
+        sum(readers)
     })
 }
 
 fn read_one(partition: &Path, crc: Crc) -> Result<u64> {
     let file = File::open(partition.join(LOG)).context("cannot open a log")?;
-    let (mut piece, mut at, mut sum) = (vec![0; PIECE], 0, 0);
-    loop {
-        let count = file.read_at(&mut piece, at).context("cannot read a log")?;
-        if count == 0 {
-            return Ok(sum);
-        }
-        sum += u64::from(crc(&piece[..count]));
-        at += count as u64;
-    }
+    let bytes = file.metadata().context("cannot look at a log")?.len();
+    read_range(&file, 0, bytes, crc)
 }
