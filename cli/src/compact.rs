@@ -88,12 +88,7 @@ pub(crate) fn run(args: &CompactArgs, console: &mut Console) -> Result<(), CliEr
         return Err(CliError::NotKafka { path: args.dir.clone() });
     }
     let mut data = DataDir::above(&args.dir, console)?;
-    let lock = if args.dry_run {
-        data.refuse_if_in_use()?;
-        None
-    } else {
-        Some(data.lock()?)
-    };
+    let lock = data.lock_unless(args.dry_run)?;
     let partition = Partition::read(&args.dir)?;
     let half_done = |suffix| matches!(suffix, Suffix::Cleaned | Suffix::Swap);
     if let Some((_, path)) = partition.suffixed.iter().find(|(name, _)| half_done(name.suffix)) {

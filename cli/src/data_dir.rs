@@ -61,6 +61,11 @@ impl DataDir {
         DirLock::acquire(&self.path).map_err(|source| CliError::Lock { source })
     }
 
+    /// Takes the lock to change something; a dry run only looks whether it is free.
+    pub(crate) fn lock_unless(&self, is_dry_run: bool) -> Result<Option<DirLock>, CliError> {
+        if is_dry_run { self.refuse_if_in_use().map(|()| None) } else { self.lock().map(Some) }
+    }
+
     /// Refuses a directory that somebody uses, without making a lock file.
     pub(crate) fn refuse_if_in_use(&self) -> Result<(), CliError> {
         if !self.path.join(LOCK_FILE).exists() {

@@ -47,12 +47,7 @@ pub(crate) fn run(args: &ReindexArgs, console: &mut Console) -> Result<(), CliEr
     let config = args.topic.config(console)?;
     let data = data_dir(&args.dir, console)?;
     let partitions = partitions(&args.dir)?;
-    let lock = if args.dry_run {
-        data.refuse_if_in_use()?;
-        None
-    } else {
-        Some(data.lock()?)
-    };
+    let lock = data.lock_unless(args.dry_run)?;
     let verb = if args.dry_run { "would rebuild" } else { "rebuilt" };
     for partition in &partitions {
         let stale = stale(partition, &config)?;

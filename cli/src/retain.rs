@@ -108,12 +108,7 @@ pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliErr
         return Err(CliError::NoRetention { path: unknown.path.clone() });
     }
     let now = args.now.map_or_else(|| SystemClock::default().now(), Timestamp::new);
-    let lock = if args.dry_run {
-        data.refuse_if_in_use()?;
-        None
-    } else {
-        Some(data.lock()?)
-    };
+    let lock = data.lock_unless(args.dry_run)?;
     let is_one = partitions.len() == 1 && partitions[0].path == args.dir;
     for partition in &partitions {
         if is_metadata(partition) {
