@@ -189,7 +189,12 @@ impl Workload {
         if !self.goes_on {
             return Ok(());
         }
-        let is_offline = matches!(error.downcast_ref(), Some(LogError::Offline { .. }));
+        let offline = match error.downcast_ref() {
+            Some(LogError::Offline { path, .. }) => Some(path.as_path()),
+            _ => None,
+        };
+        let of_ours = |path: &Path| ["a", "b"].iter().any(|dir| self.root.join(dir) == path);
+        anyhow::ensure!(offline.is_none_or(of_ours), "{offline:?} is no log directory of ours");
         for name in TOPICS {
             let Ok(log) = live.log(name) else { continue };
             self.mark(&format!("failed {}", log.name()))?;
@@ -197,8 +202,9 @@ impl Workload {
             match self.append(&log) {
                 Ok(()) => {
                     anyhow::ensure!(log.log_end_offset() > end, "an append did nothing");
-                    let is_elsewhere = log.dir().path().starts_with(self.root.join("b"));
-                    assert!(!is_offline || is_elsewhere, "appended to an offline directory");
+                    let path = log.dir().path();
+                    let is_offline = offline.is_some_and(|offline| path.starts_with(offline));
+                    assert!(!is_offline, "appended to an offline directory");
                 }
                 Err(_refused) => self.mark(&format!("failed {}", log.name()))?,
             }
