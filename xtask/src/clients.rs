@@ -35,7 +35,7 @@ pub(crate) fn run(flags: &flags::Clients) -> Result<()> {
 /// # Errors
 ///
 /// When a case failed, or fewer ran than are listed.
-fn run_cases() -> Result<()> {
+pub(crate) fn run_cases() -> Result<()> {
     let scratch = workspace::scratch().join("clients");
     let (clients, missing) = Installed::all(&scratch)?;
     for reason in &missing {

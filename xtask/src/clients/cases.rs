@@ -18,7 +18,7 @@ use crate::workspace;
 const TOOLS: [(&str, &str, &str); 8] = [
     (
         "org.apache.kafka.tools.TopicCommand",
-        "--bootstrap-server @ --create --topic tools --partitions 2 --config retention.ms=-1",
+        "--bootstrap-server @ --create --topic tools --partitions 1 --config retention.ms=-1",
         "Created topic tools",
     ),
     ("org.apache.kafka.tools.ConsoleProducer", "--bootstrap-server @ --topic tools", ""),
