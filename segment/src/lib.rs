@@ -5,6 +5,7 @@ mod active;
 mod config;
 mod dir_lock;
 mod error;
+mod exact;
 mod headers;
 mod index_slot;
 mod io;

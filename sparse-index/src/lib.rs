@@ -20,6 +20,7 @@ mod index_file;
 mod lazy;
 #[expect(unsafe_code, reason = "the one module that maps files; each use is proved there")]
 mod map;
+mod neighbours;
 mod offset_index;
 mod offset_index_file;
 mod rule;
@@ -36,6 +37,7 @@ pub use entry::{AbortedTxn, OffsetEntry, TimeEntry};
 pub use error::{IndexError, Refusal};
 pub use lazy::LazyIndex;
 pub use map::MapPermit;
+pub use neighbours::OffsetNeighbours;
 pub use offset_index::{OffsetEntries, OffsetIndex};
 pub use offset_index_file::OffsetIndexFile;
 pub use rule::{BatchInfo, DueEntries, IndexRule};

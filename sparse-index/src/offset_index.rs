@@ -3,7 +3,7 @@
 use alluvium_record_format::{CorruptKind, Corruption, Offset, Position};
 
 use crate::entry::OFFSET_ENTRY_LEN;
-use crate::{OffsetEntry, search};
+use crate::{OffsetEntry, OffsetNeighbours, search};
 
 /// The entries that Kafka's search takes for warm: those of 8 KiB.
 const WARM_ENTRIES: usize = 8192 / OFFSET_ENTRY_LEN;
@@ -135,8 +135,15 @@ impl<'a> OffsetIndex<'a> {
     /// second. Cost: as [`lookup`](Self::lookup).
     #[must_use]
     pub fn lookup_pair(&self, target: Offset) -> (Option<OffsetEntry>, Option<OffsetEntry>) {
+        let near = self.lookup_near(target);
+        (near.floor, near.next)
+    }
+
+    /// As [`lookup_pair`](Self::lookup_pair), with the slot and one entry more.
+    #[must_use]
+    pub fn lookup_near(&self, target: Offset) -> OffsetNeighbours {
         let above = self.entries.partition_point(|bytes| self.unpack(*bytes).offset <= target);
-        (above.checked_sub(1).and_then(|slot| self.entry(slot)), self.entry(above))
+        OffsetNeighbours::at(above, |slot| self.entry(slot))
     }
 
     /// Returns the offset of the first entry that begins `size_bytes` or more after

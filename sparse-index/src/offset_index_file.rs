@@ -15,7 +15,7 @@ use crate::map::View;
 use crate::offset_index::{position_of, signed};
 use crate::shared_methods::shared_methods;
 use crate::slot_reader::SlotReader;
-use crate::{IndexError, MapPermit, OffsetEntry, Refusal};
+use crate::{IndexError, MapPermit, OffsetEntry, OffsetNeighbours, Refusal};
 
 /// The offset index of one segment: for every few kilobytes of log, where a batch begins.
 ///
@@ -148,14 +148,20 @@ impl OffsetIndexFile {
     /// what a look-up costs.
     #[must_use]
     pub fn lookup_pair(&self, target: Offset) -> (Option<OffsetEntry>, Option<OffsetEntry>) {
+        let near = self.lookup_near(target);
+        (near.floor, near.next)
+    }
+
+    /// As [`lookup_pair`](Self::lookup_pair), with the slot and one entry more: all four are of
+    /// one state of the index.
+    #[must_use]
+    pub fn lookup_near(&self, target: Offset) -> OffsetNeighbours {
         let target = sort_key(self.base, target, u32::MAX);
-        let (floor, next) = self.read(|view| {
+        self.read(|view| {
             let words = view.words64();
-            let above = self.count_not_above(view, target);
-            let floor = above.checked_sub(1).and_then(|index| words.get(index));
-            (floor.map(load), words.get(above).map(load))
-        });
-        (floor.map(|word| self.unpack(word)), next.map(|word| self.unpack(word)))
+            let entry = |slot| words.get(slot).map(load).map(|word| self.unpack(word));
+            OffsetNeighbours::at(self.count_not_above(view, target), entry)
+        })
     }
 
     /// Returns the offset of the first entry that begins `size_bytes` or more after

@@ -77,7 +77,8 @@ impl Log {
     /// to where that batch begins.
     ///
     /// Never waits, neither for a writer nor for other readers. Cost: a look-up in an index and
-    /// one `pread` of a batch header.
+    /// one `pread` of a batch header, or none of a batch that was read before: see
+    /// [`Segment::read`].
     ///
     /// Source: `UnifiedLog.read` in Kafka.
     ///

@@ -7,13 +7,14 @@ use std::sync::atomic::Ordering;
 
 use alluvium_record_format::{Offset, Position, Timestamp};
 use alluvium_sparse_index::{
-    AbortedTxn, CollectedTxns, IndexError, OffsetEntry, OffsetIndex, OffsetIndexFile, TimeEntry,
-    TimeIndex, TimeIndexFile, TransactionIndex, TransactionIndexFile,
+    AbortedTxn, CollectedTxns, IndexError, OffsetEntry, OffsetIndex, OffsetIndexFile,
+    OffsetNeighbours, TimeEntry, TimeIndex, TimeIndexFile, TransactionIndex, TransactionIndexFile,
 };
 use arc_swap::Guard;
 
 use super::Segment;
 use crate::error::{IoOp, SegmentError};
+use crate::exact::ExactEntries;
 use crate::headers::BatchAt;
 use crate::names::FileKind;
 use crate::walk::to_usize;
@@ -29,8 +30,14 @@ pub(crate) enum Hints<I> {
     Foreign { base: Offset, bytes: Vec<u8> },
 }
 
-pub(crate) type OffsetHints = Hints<OffsetIndexFile>;
 pub(crate) type TimeHints = Hints<TimeIndexFile>;
+
+/// The offset index, and what reads have learned of it.
+#[derive(Debug)]
+pub(crate) struct OffsetHints {
+    index: Hints<OffsetIndexFile>,
+    exact: ExactEntries,
+}
 
 impl<I> Hints<I> {
     /// The index, to write to.
@@ -55,43 +62,74 @@ impl<I> Hints<I> {
 }
 
 impl OffsetHints {
-    /// The entry at or below `target`, and the one above it.
-    pub(crate) fn lookup_pair(&self, target: Offset) -> (Option<OffsetEntry>, Option<OffsetEntry>) {
-        match self {
-            Self::Mapped(index) | Self::Sealed(index) => index.lookup_pair(target),
-            Self::Foreign { base, bytes } => OffsetIndex::new(*base, bytes).lookup_pair(target),
+    fn of(index: Hints<OffsetIndexFile>) -> Self {
+        Self { index, exact: ExactEntries::default() }
+    }
+
+    /// The index, to write to.
+    pub(crate) const fn mapped(&self) -> Option<&OffsetIndexFile> {
+        self.index.mapped()
+    }
+
+    /// The index, if it is ours.
+    pub(crate) const fn ours(&self) -> Option<&OffsetIndexFile> {
+        self.index.ours()
+    }
+
+    const fn is_sealed_copy(&self) -> bool {
+        self.index.is_sealed_copy()
+    }
+
+    /// The entries around `target`.
+    pub(crate) fn lookup_near(&self, target: Offset) -> OffsetNeighbours {
+        match &self.index {
+            Hints::Mapped(index) | Hints::Sealed(index) => index.lookup_near(target),
+            Hints::Foreign { base, bytes } => OffsetIndex::new(*base, bytes).lookup_near(target),
+        }
+    }
+
+    /// Whether a read found the entry in `slot` to be exact, in this generation of the segment.
+    pub(crate) fn is_exact(&self, slot: usize, generation: u32) -> bool {
+        self.exact.contains(slot, generation)
+    }
+
+    /// Remembers that the entry in `slot` is exact. Nothing is known of a segment that others
+    /// write to.
+    pub(crate) fn learn_exact(&self, slot: usize, generation: u32) {
+        if let Some(index) = self.ours() {
+            self.exact.insert(slot, generation, index.len().max(index.max_entries()));
         }
     }
 
     pub(crate) fn last_entry(&self) -> Option<OffsetEntry> {
-        match self {
-            Self::Mapped(index) | Self::Sealed(index) => index.last_entry(),
-            Self::Foreign { base, bytes } => OffsetIndex::new(*base, bytes).last_entry(),
+        match &self.index {
+            Hints::Mapped(index) | Hints::Sealed(index) => index.last_entry(),
+            Hints::Foreign { base, bytes } => OffsetIndex::new(*base, bytes).last_entry(),
         }
     }
 
     pub(crate) fn upper_bound_offset(&self, position: Position, size_bytes: u32) -> Option<Offset> {
-        match self {
-            Self::Mapped(index) | Self::Sealed(index) => {
+        match &self.index {
+            Hints::Mapped(index) | Hints::Sealed(index) => {
                 index.upper_bound_offset(position, size_bytes)
             }
-            Self::Foreign { base, bytes } => {
+            Hints::Foreign { base, bytes } => {
                 OffsetIndex::new(*base, bytes).upper_bound_offset(position, size_bytes)
             }
         }
     }
 
     pub(crate) fn entry(&self, slot: usize) -> Option<OffsetEntry> {
-        match self {
-            Self::Mapped(index) | Self::Sealed(index) => index.entry(slot),
-            Self::Foreign { base, bytes } => OffsetIndex::new(*base, bytes).entry(slot),
+        match &self.index {
+            Hints::Mapped(index) | Hints::Sealed(index) => index.entry(slot),
+            Hints::Foreign { base, bytes } => OffsetIndex::new(*base, bytes).entry(slot),
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Mapped(index) | Self::Sealed(index) => index.len(),
-            Self::Foreign { base, bytes } => OffsetIndex::new(*base, bytes).len(),
+        match &self.index {
+            Hints::Mapped(index) | Hints::Sealed(index) => index.len(),
+            Hints::Foreign { base, bytes } => OffsetIndex::new(*base, bytes).len(),
         }
     }
 }
@@ -163,7 +201,7 @@ impl Segment {
     /// `Index` if the index cannot be opened.
     pub fn index_entry(&self, target: Offset) -> Result<Option<OffsetEntry>, SegmentError> {
         let hints = self.offset_hints()?;
-        Ok(hints.as_ref().and_then(|hints| hints.lookup_pair(target).0))
+        Ok(hints.as_ref().and_then(|hints| hints.lookup_near(target).floor))
     }
 
     /// The aborted transactions whose marker lies in this segment and that touch
@@ -262,7 +300,7 @@ impl Segment {
 
     /// Lets go of indexes that were opened only to read.
     pub(crate) fn drop_index_copies(&self) {
-        self.offset_index.drop_if(Hints::is_sealed_copy);
+        self.offset_index.drop_if(OffsetHints::is_sealed_copy);
         self.time_index.drop_if(Hints::is_sealed_copy);
     }
 
@@ -307,10 +345,13 @@ impl Segment {
     }
 
     fn make_lost_indexes(&self) -> Result<(), SegmentError> {
+        // Looked at while nobody renames it.
+        let held = self.log.hold();
         let log = self.path(FileKind::Log);
         if !log.exists() {
             return Err(SegmentError::Gone { path: log });
         }
+        drop(held);
         self.rebuild_indexes().map(drop)
     }
 
@@ -321,18 +362,22 @@ impl Segment {
         if let Some(permit) = self.dir.permit() {
             if !self.is_active() && is_small(&path) {
                 let index = OffsetIndexFile::open_sealed(&path, self.base, permit);
-                return index.map(Hints::Sealed).map_err(SegmentError::index);
+                return index
+                    .map(|index| OffsetHints::of(Hints::Sealed(index)))
+                    .map_err(SegmentError::index);
             }
             let max_bytes = self.config().max_index_bytes;
             let opened = OffsetIndexFile::open(&path, self.base, max_bytes, permit);
             let index = self
                 .or_create(opened, || OffsetIndexFile::create(&path, self.base, max_bytes, permit));
-            return index.map(Hints::Mapped).map_err(SegmentError::index);
+            return index
+                .map(|index| OffsetHints::of(Hints::Mapped(index)))
+                .map_err(SegmentError::index);
         }
         let mut bytes = self.copy_index(&path, OffsetIndex::ENTRY_LEN)?;
         let kept = OffsetIndex::new(self.base, &bytes).without_padding().len();
         bytes.truncate(kept * OffsetIndex::ENTRY_LEN);
-        Ok(Hints::Foreign { base: self.base, bytes })
+        Ok(OffsetHints::of(Hints::Foreign { base: self.base, bytes }))
     }
 
     fn open_time_index(&self) -> Result<TimeHints, SegmentError> {

@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
-use alluvium_record_format::{BatchHeader, CorruptClass, Offset};
-use alluvium_sparse_index::OffsetEntry;
+use alluvium_record_format::{BatchHeader, CorruptClass, Offset, Position};
+use alluvium_sparse_index::{OffsetEntry, OffsetNeighbours};
 
 use super::Segment;
 use crate::error::SegmentError;
+use crate::exact::is_exact;
 use crate::headers::{BatchAt, HeaderScan, SCRATCH_BYTES, Step};
 use crate::names::FileKind;
 use crate::walk::to_usize;
@@ -21,7 +22,65 @@ enum Located {
     Misfit,
 }
 
+/// Where a batch lies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) position: Position,
+    pub(super) size_bytes: u32,
+    pub(super) base_offset: Offset,
+}
+
+impl Place {
+    /// Where the batch lies whose entry is `near.next`, given that this is exact and holds
+    /// `target`.
+    fn of_exact(near: &OffsetNeighbours, target: Offset) -> Option<Self> {
+        let (floor, next, after) = (near.floor?, near.next?, near.after?);
+        let holds = floor.offset < target && target <= next.offset;
+        holds.then_some(Self {
+            position: next.position,
+            size_bytes: after.position.get().checked_sub(next.position.get())?,
+            base_offset: floor.offset.checked_add(1)?,
+        })
+    }
+
+    const fn of(batch: &BatchAt) -> Self {
+        Self {
+            position: batch.position,
+            size_bytes: batch.size_bytes,
+            base_offset: batch.base_offset,
+        }
+    }
+}
+
 impl Segment {
+    /// Where the first batch lies whose last offset is not below `target`. Without a look at the
+    /// log where an earlier one has shown that the index says all.
+    pub(super) fn place_of(
+        &self,
+        file: &File,
+        target: Offset,
+    ) -> Result<Option<Place>, SegmentError> {
+        let generation = self.truncations.load(Ordering::Acquire);
+        if let Some(hints) = self.offset_hints()?.as_ref() {
+            let near = hints.lookup_near(before(target));
+            if hints.is_exact(near.slot, generation)
+                && let Some(place) = Place::of_exact(&near, target)
+                && self.is_still(generation)
+            {
+                return Ok(Some(place));
+            }
+        }
+        let found = self.locate(file, target)?;
+        Ok(found.as_ref().map(Place::of))
+    }
+
+    /// Whether no truncation was under way since this generation was seen, nor is one now.
+    fn is_still(&self, generation: u32) -> bool {
+        // What was read of the index was read before.
+        fence(Ordering::Acquire);
+        generation.is_multiple_of(2) && generation == self.truncations.load(Ordering::Relaxed)
+    }
+
     /// The first batch whose last offset is not below `target`.
     pub(crate) fn locate(
         &self,
@@ -30,21 +89,40 @@ impl Segment {
     ) -> Result<Option<BatchAt>, SegmentError> {
         let mut may_rebuild = true;
         loop {
-            let truncations = self.truncations.load(Ordering::Acquire);
+            let generation = self.truncations.load(Ordering::Acquire);
             let hints = self.offset_hints()?;
-            let pair = hints.as_ref().map_or((None, None), |hints| hints.lookup_pair(target));
+            let near = hints.as_ref().map(|hints| hints.lookup_near(before(target)));
             drop(hints);
+            let pair = near.as_ref().map_or((None, None), |near| pair_at(near, target));
             if let Located::Found(found) = self.locate_between(file, target, pair)? {
+                if let (Some(near), Some(batch)) = (&near, &found) {
+                    self.learn(near, target, batch, generation)?;
+                }
                 return Ok(found);
             }
             // A truncation that came between makes good entries look wrong.
-            let undisturbed = truncations.is_multiple_of(2)
-                && truncations == self.truncations.load(Ordering::Acquire);
-            if !undisturbed || !may_rebuild || !self.drop_bad_index()? {
+            if !self.is_still(generation) || !may_rebuild || !self.drop_bad_index()? {
                 return self.batch_from(file, 0, |batch| batch.last_offset >= target);
             }
             may_rebuild = false;
         }
+    }
+
+    /// Remembers what `batch`, found in `generation`, says of the entry that was used.
+    fn learn(
+        &self,
+        near: &OffsetNeighbours,
+        target: Offset,
+        batch: &BatchAt,
+        generation: u32,
+    ) -> Result<(), SegmentError> {
+        if !is_exact(near, target, batch) || !self.is_still(generation) {
+            return Ok(());
+        }
+        if let Some(hints) = self.offset_hints()?.as_ref() {
+            hints.learn_exact(near.slot, generation);
+        }
+        Ok(())
     }
 
     /// Searches from the entry at or below `target`, knowing the entry above it.
@@ -156,4 +234,16 @@ impl Segment {
             Step::End | Step::Damage(_) => Ok(None),
         }
     }
+}
+
+/// The entry at or below `target` and the one above it, of those around the offset before.
+fn pair_at(near: &OffsetNeighbours, target: Offset) -> (Option<OffsetEntry>, Option<OffsetEntry>) {
+    match near.next {
+        Some(next) if next.offset == target => (near.next, near.after),
+        _ => (near.floor, near.next),
+    }
+}
+
+const fn before(target: Offset) -> Offset {
+    Offset::new(target.get().saturating_sub(1))
 }

@@ -19,7 +19,8 @@ impl Segment {
     /// before `start`: go on with the next segment.
     ///
     /// Cost: a look-up in the offset index and one `pread` of a batch header, or of up to 8 KiB
-    /// of small batches.
+    /// of small batches. None at all of a batch that was read before, where the index has an
+    /// entry for each batch and offsets follow one another.
     ///
     /// Source: `LogSegment.read` in Kafka; `docs/format/segment.md#read`.
     ///
@@ -35,7 +36,7 @@ impl Segment {
         min_one_message: bool,
     ) -> Result<Option<SegmentSlice>, SegmentError> {
         let file = self.log_file()?;
-        let Some(batch) = self.locate(&file, start)? else { return Ok(None) };
+        let Some(batch) = self.place_of(&file, start)? else { return Ok(None) };
         let first_batch_bytes = batch.size_bytes;
         let wanted = if min_one_message { max_bytes.max(first_batch_bytes) } else { max_bytes };
         let (len, first_entry_incomplete) = match max_position {

@@ -31,7 +31,11 @@ impl Segment {
         let mut builder = IndexBuilder::new(self.base, self.config().index_interval_bytes);
         self.for_each_batch(|batch| builder.push(batch_info(batch)).is_ok())?;
         // Refused is a final time entry below the last one, which the rule never makes.
-        self.replace_indexes(&builder.finish().unwrap_or_default())?;
+        let built = builder.finish().unwrap_or_default();
+        // What readers learned of the entries counts no more, nor what they learn meanwhile.
+        let truncation = self.begin_truncation();
+        self.replace_indexes(&built)?;
+        drop(truncation);
         drop(alone);
         Ok(true)
     }

@@ -27,7 +27,8 @@ impl OffsetIndexView {
     /// The entry at or below `target`, and the one above it.
     #[must_use]
     pub fn lookup_pair(&self, target: Offset) -> (Option<OffsetEntry>, Option<OffsetEntry>) {
-        self.hints.lookup_pair(target)
+        let near = self.hints.lookup_near(target);
+        (near.floor, near.next)
     }
 
     /// The offset of the first entry that begins `size_bytes` or more after `position`.

@@ -4,7 +4,7 @@ use alluvium_record_format::{Offset, Timestamp};
 use alluvium_segment::{ActiveSegment, Segment, SegmentConfig};
 use proptest::prelude::*;
 
-use crate::support::{Fixture, base_at, batch_at, birth, ranges, recover};
+use crate::support::{Fixture, base_at, batch_at, birth, ranges, read, recover};
 
 #[derive(Clone, Debug)]
 enum Operation {
@@ -127,7 +127,24 @@ impl Model {
             let holder = self.batches.iter().find(|batch| batch.last >= offset);
             assert_eq!(base_at(segment, offset), holder.map(|batch| batch.first));
         }
+        self.check_reads(segment);
         self.check_times(segment);
+    }
+
+    /// What reads have learned of the index, and what `batch_of` finds without it, are one.
+    fn check_reads(&self, segment: &Segment) {
+        let mut position = 0;
+        for batch in &self.batches {
+            let size_bytes = u32::try_from(batch.bytes.len()).unwrap();
+            for offset in [batch.first, batch.last] {
+                let slice = read(segment, offset).unwrap();
+                let found = segment.batch_of(Offset::new(offset)).unwrap().unwrap();
+                assert_eq!(slice.position().get(), position);
+                assert_eq!(slice.first_batch_bytes(), size_bytes);
+                assert_eq!((found.position.get(), found.size_bytes), (position, size_bytes));
+            }
+            position += size_bytes;
+        }
     }
 
     fn check_times(&self, segment: &Segment) {

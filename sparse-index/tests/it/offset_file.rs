@@ -60,6 +60,10 @@ fn a_pair_holds_the_entry_of_the_look_up_and_the_one_after_it() {
             (above.checked_sub(1).map(|index| entries[index]), entries.get(above).copied());
         assert_eq!(index.lookup_pair(target), expected);
         assert_eq!(view.lookup_pair(target), expected);
+        let near = index.lookup_near(target);
+        assert_eq!((near.slot, near.floor, near.next), (above, expected.0, expected.1));
+        assert_eq!(near.after, entries.get(above + 1).copied());
+        assert_eq!(view.lookup_near(target), near);
         assert_eq!(index.lookup(target), expected.0.unwrap_or(at(100, 0)));
     }
 }

@@ -91,10 +91,10 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
         last: Offset,
     ) -> Result<Option<BatchAt>, SegmentError> {
         let hints = self.segment.offset_hints()?;
-        let Some((Some(floor), Some(next))) = hints.as_ref().map(|hints| hints.lookup_pair(last))
-        else {
+        let Some(near) = hints.as_ref().map(|hints| hints.lookup_near(last)) else {
             return Ok(None);
         };
+        let (Some(floor), Some(next)) = (near.floor, near.next) else { return Ok(None) };
         drop(hints);
         let left = self.segment.size_bytes().saturating_sub(next.position.get());
         if floor.offset != last {
