@@ -127,12 +127,13 @@ impl SocketSender {
     ) -> Result<Turn, SendError> {
         response.check()?;
         let before = response.sent();
+        let turn_bytes = whole_turn(limits.budget, response.remaining());
         loop {
             if response.is_done() {
                 self.cork.pull(socket);
                 return Ok(Turn::Done);
             }
-            let budget = limits.budget.saturating_sub(response.sent() - before);
+            let budget = turn_bytes.saturating_sub(response.sent() - before);
             if budget == 0 {
                 return Ok(Turn::Used);
             }
@@ -162,6 +163,12 @@ impl SocketSender {
             self.counters.inline.increment(taken - copied);
         }
     }
+}
+
+/// The bytes of a turn: all that is left where that is little more, such as the header of a slice
+/// that fills the turn. A turn more would cost a wake-up for a few bytes.
+const fn whole_turn(budget: u64, remaining: u64) -> u64 {
+    if remaining <= budget.saturating_add(budget / 8) { remaining } else { budget }
 }
 
 /// What a turn may do.

@@ -95,3 +95,18 @@ async fn a_connection_that_is_never_full_leaves_turns_to_others() {
     tokio::join!(biased; send('a', 250_000), send('b', 500_000));
     assert_eq!(*turns.lock().unwrap(), "ababaa");
 }
+
+#[tokio::test]
+async fn a_rest_that_is_little_more_than_a_turn_goes_along_with_it() {
+    let file = file_of(&pattern(1_000_000));
+    let turns = Mutex::new(String::new());
+    let send = async |name, len| {
+        let null = OpenOptions::new().write(true).open("/dev/null").unwrap();
+        let socket = Bottomless { null, name, turns: &turns };
+        let mut response = Response::new().slice(slice(&file, 0, len));
+        let mut sender = SocketSender::new().turn_bytes(800_000);
+        sender.send_async(&socket, &mut response).await.unwrap();
+    };
+    tokio::join!(biased; send('a', 900_000), send('b', 900_001));
+    assert_eq!(*turns.lock().unwrap(), "abb");
+}
