@@ -113,7 +113,10 @@ impl Request {
         let mut partitions = self.topics.iter().flat_map(|topic| &topic.partitions);
         partitions.any(|partition| {
             let records = partition.records.clone().and_then(|range| frame.get(range));
-            matches!(first_batch(records.unwrap_or_default()), FirstBatch::Current(Some(_)))
+            match first_batch(records.unwrap_or_default()) {
+                FirstBatch::Current(codec) => codec.is_some_and(|codec| codec != Codec::None),
+                FirstBatch::None | FirstBatch::Old => false,
+            }
         })
     }
 }
