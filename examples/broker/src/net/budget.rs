@@ -25,17 +25,17 @@ impl Budget {
         Share { bytes: Arc::clone(&self.bytes), permit: None }
     }
 
-    /// A buffer to begin a frame of `bytes` with: a used one if there is one and it is large.
+    /// A buffer to begin a frame of `bytes` with: a used one if there is one and it is not tiny.
     pub(crate) fn buffer(&self, bytes: usize) -> BytesMut {
-        if bytes <= SMALL {
+        if bytes <= TINY {
             return BytesMut::with_capacity(bytes);
         }
         self.spare.lock().pop().unwrap_or_default()
     }
 
-    /// Keeps a buffer for the next large frame. A huge one is let go.
+    /// Keeps a buffer for the next large frame. A tiny or a huge one is let go.
     pub(crate) fn recycle(&self, mut buffer: BytesMut) {
-        if !(SMALL..=HUGE).contains(&buffer.capacity()) {
+        if !(TINY + 1..=HUGE).contains(&buffer.capacity()) {
             return;
         }
         buffer.clear();
@@ -69,8 +69,11 @@ impl Share {
     }
 }
 
-/// Bytes up to which a frame is not worth counting.
-pub(crate) const SMALL: usize = 16 << 10;
+/// Bytes up to which a frame is not worth counting. One with a producer's usual batch of 16 KiB is
+/// not.
+pub(crate) const SMALL: usize = 20 << 10;
+/// Bytes up to which a frame has a buffer that is not kept.
+const TINY: usize = 4 << 10;
 /// What a frame that is larger is granted next; from there on it doubles.
 pub(crate) const SMALL_STEP: usize = 64 << 10;
 const HUGE: usize = 2 << 20;

@@ -9,9 +9,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::frame::{Header, Patience, read_frame};
+use super::frame::{FrameReader, Header, Patience};
 use super::stream::Stream;
-use super::{Hangup, Reply, budget};
+use super::{Hangup, Reply};
 use crate::api;
 use crate::broker::Node;
 
@@ -42,7 +42,7 @@ pub(super) async fn serve(
     stopping: watch::Receiver<bool>,
 ) -> Result<(), Hangup> {
     let local = stream.socket().local_addr().map_err(|source| Hangup::Socket { source })?;
-    let mut sender = SocketSender::new();
+    let (mut reader, mut sender) = (FrameReader::default(), SocketSender::new());
     let patience = Patience {
         idle: Duration::from_millis(node.settings.max_idle_ms),
         stall: Duration::from_millis(node.settings.stall_ms),
@@ -51,16 +51,14 @@ pub(super) async fn serve(
     loop {
         let mut stop = stopping.clone();
         let next = tokio::select! {
-            next = read_frame(&mut stream, &node.budget, max_bytes, &patience) => next?,
+            next = reader.read(&mut stream, &node.budget, max_bytes, &patience) => next?,
             _ = stop.wait_for(|stopping| *stopping) => return Ok(()),
         };
         let Some(mut frame) = next else { break };
         let header = Header::parse(&frame.bytes)?;
         let peer = Peer { stream: &stream, local, stopping: stopping.clone() };
         let reply = api::answer(&node, &peer, &header, &mut frame.bytes).await?;
-        if frame.bytes.capacity() > budget::SMALL {
-            node.budget.recycle(frame.bytes);
-        }
+        node.budget.recycle(frame.bytes);
         if let Some(reply) = reply {
             send(&mut stream, &mut sender, reply, patience.stall).await?;
         }
