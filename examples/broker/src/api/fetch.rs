@@ -13,6 +13,7 @@ use alluvium_log_manager::{Changed, Fetched, Isolation, Log};
 use alluvium_record_format::{LeaderEpoch, Offset};
 use bytes::BytesMut;
 use kafka_protocol::ResponseError;
+use tokio::task::block_in_place;
 use tokio::time::{Instant, sleep_until};
 
 use self::request::{Asked, Request};
@@ -23,7 +24,7 @@ use crate::net::{Hangup, Header, Peer, Reply};
 use crate::store::Topic;
 
 /// Reads what is there, and where that is less than the client wants to have at least, waits for
-/// more until its time is over.
+/// more until its time is over. A read of many partitions leaves the thread to other connections.
 pub(super) async fn answer(
     node: &Node,
     peer: &Peer<'_>,
@@ -40,7 +41,13 @@ pub(super) async fn answer(
     let job = Job::new(node, header, &request);
     loop {
         let waits: Vec<_> = job.logs().map(|log| log.changed(log.version())).collect();
-        let read = node.usage.busy(|| job.read());
+        let read = if request.is_wide() {
+            // Never closed: all who wait get a turn.
+            let _turn = node.answer_turns.acquire().await.ok();
+            node.usage.busy(|| block_in_place(|| job.read()))
+        } else {
+            node.usage.busy(|| job.read())
+        };
         let is_done = read.has_error
             || read.bytes >= job.min_bytes
             || waits.is_empty()

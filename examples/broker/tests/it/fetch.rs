@@ -70,6 +70,22 @@ fn a_partition_is_cut_at_its_own_limit() {
 }
 
 #[test]
+fn a_fetch_of_many_partitions_reads_all_of_them_up_to_its_limit() {
+    let (_disk, _broker, mut client) = started();
+    client.append("t", &["a"]);
+    let one = batch(&["a"]).len();
+    let mut request = fetch("t", 0);
+    let asked = request.topics[0].partitions[0].clone();
+    request.topics[0].partitions = vec![asked; 500];
+    request.max_bytes = i32::try_from(one * 300 + 7).unwrap();
+    let response = client.call(12, &request);
+    let lens: Vec<_> = (0..500).map(|partition| records_of(&response, partition)).collect();
+    assert!(lens[..300].iter().all(|len| *len == one), "{lens:?}");
+    assert_eq!(lens[300], 7);
+    assert!(lens[301..].iter().all(|len| *len == 0), "{lens:?}");
+}
+
+#[test]
 fn a_fetch_at_the_end_waits_until_a_record_comes() {
     let (_disk, broker, mut client) = started();
     let mut waiting = broker.client();

@@ -63,6 +63,11 @@ impl Request {
             topics,
         })
     }
+
+    /// Whether it asks for so many partitions that reading them takes long.
+    pub(super) fn is_wide(&self) -> bool {
+        self.topics.iter().map(|topic| topic.partitions.len()).sum::<usize>() > WIDE
+    }
 }
 
 impl TopicAsked {
@@ -96,3 +101,6 @@ impl Asked {
         Ok(Self { partition, current_leader_epoch, fetch_offset, last_fetched_epoch, max_bytes })
     }
 }
+
+/// Partitions whose reads cost several times what a hand-over to another thread costs.
+const WIDE: usize = 100;
