@@ -22,7 +22,7 @@ use crate::{flags, workspace};
 /// As [`run_cases`]; when a bar is missed, or a record.
 pub(crate) fn run(flags: &flags::Clients) -> Result<()> {
     if flags.bench {
-        return bench::run();
+        return bench::run(flags.quick);
     }
     match flags.soak {
         Some(seconds) => soak::run(seconds),

@@ -89,6 +89,8 @@ xflags::xflags! {
         cmd clients {
             /// Instead, measures it beside a real Kafka with the same clients; release build.
             optional --bench
+            /// With `--bench`: one round of an eighth of the load. Shows that it runs, no more.
+            optional --quick
             /// Instead, for so many seconds: 50 clients, kills, deletions; what was acknowledged
             /// must be there in the end.
             optional --soak seconds: u64

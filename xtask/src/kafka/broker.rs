@@ -54,43 +54,26 @@ impl Broker {
     ///
     /// When it does not come up in two minutes.
     pub(crate) fn start(kafka: &Kafka, data: &Path, log: &Path, extra: &str) -> Result<Self> {
-        Self::start_in(kafka, data, log, extra, &JVM_OPTIONS)
+        let lines = format!("{IMPATIENT}{extra}");
+        let mut broker = Prepared::new(kafka, data, log, &lines)?.spawn(kafka, &JVM_OPTIONS)?;
+        broker.wait_until_it_serves()?;
+        Ok(broker)
     }
 
-    /// As [`start`](Self::start), with the heap and the collector that Kafka's scripts choose.
+    /// Formats `data`, then starts a broker with Kafka's defaults, and the heap and the collector
+    /// of its scripts, and does not wait for it; also returns when that was.
     ///
     /// # Errors
     ///
-    /// As [`start`](Self::start).
-    pub(crate) fn start_as_shipped(kafka: &Kafka, data: &Path, log: &Path) -> Result<Self> {
-        Self::start_in(kafka, data, log, "log.index.size.max.bytes=10485760", &SHIPPED_OPTIONS)
-    }
-
-    fn start_in(
+    /// When it cannot be started.
+    pub(crate) fn spawn_as_shipped(
         kafka: &Kafka,
         data: &Path,
         log: &Path,
-        extra: &str,
-        options: &[&str],
-    ) -> Result<Self> {
-        let [port, controller] = free_ports()?;
-        let properties = log.with_extension("properties");
-        let text = properties_text(data, port, controller, extra);
-        fs::write(&properties, text)
-            .with_context(|| format!("cannot write {}", properties.display()))?;
-        if !data.join("meta.properties").exists() {
-            let mut format = kafka.java("kafka.tools.StorageTool");
-            format.args(["format", "-t", CLUSTER_ID, "-c"]).arg(&properties);
-            workspace::output(&mut format)?;
-        }
-        let file = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
-        let errors = file.try_clone().context("cannot share the broker's log")?;
-        let mut java = kafka.java_with(options, "kafka.Kafka");
-        java.arg(&properties).stdout(Stdio::from(file)).stderr(Stdio::from(errors));
-        let child = java.spawn().context("cannot start a broker")?;
-        let mut broker = Self { child, port, log: log.to_owned() };
-        broker.wait_until_it_serves()?;
-        Ok(broker)
+    ) -> Result<(Self, Instant)> {
+        let prepared = Prepared::new(kafka, data, log, "")?;
+        let began = Instant::now();
+        Ok((prepared.spawn(kafka, &SHIPPED_OPTIONS)?, began))
     }
 
     /// What clients connect to.
@@ -152,6 +135,40 @@ impl Broker {
     }
 }
 
+/// What a broker is started with.
+struct Prepared {
+    properties: PathBuf,
+    log: PathBuf,
+    port: u16,
+}
+
+impl Prepared {
+    /// Writes the properties, and formats `data` where it is new.
+    fn new(kafka: &Kafka, data: &Path, log: &Path, extra: &str) -> Result<Self> {
+        let [port, controller] = free_ports()?;
+        let properties = log.with_extension("properties");
+        let text = properties_text(data, port, controller, extra);
+        fs::write(&properties, text)
+            .with_context(|| format!("cannot write {}", properties.display()))?;
+        if !data.join("meta.properties").exists() {
+            let mut format = kafka.java("kafka.tools.StorageTool");
+            format.args(["format", "-t", CLUSTER_ID, "-c"]).arg(&properties);
+            workspace::output(&mut format)?;
+        }
+        Ok(Self { properties, log: log.to_owned(), port })
+    }
+
+    fn spawn(self, kafka: &Kafka, options: &[&str]) -> Result<Broker> {
+        let Self { properties, log, port } = self;
+        let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+        let errors = file.try_clone().context("cannot share the broker's log")?;
+        let mut java = kafka.java_with(options, "kafka.Kafka");
+        java.arg(&properties).stdout(Stdio::from(file)).stderr(Stdio::from(errors));
+        let child = java.spawn().context("cannot start a broker")?;
+        Ok(Broker { child, port, log })
+    }
+}
+
 impl Drop for Broker {
     fn drop(&mut self) {
         // It may have ended already: then there is nothing to do.
@@ -194,7 +211,13 @@ transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
-group.initial.rebalance.delay.ms=0
+{extra}
+"
+    )
+}
+
+/// What a test does not wait for.
+const IMPATIENT: &str = "group.initial.rebalance.delay.ms=0
 log.index.size.max.bytes=4096
 log.retention.ms=-1
 log.initial.task.delay.ms=500
@@ -202,7 +225,4 @@ log.cleaner.backoff.ms=500
 log.retention.check.interval.ms=1000
 log.flush.offset.checkpoint.interval.ms=1000
 log.flush.start.offset.checkpoint.interval.ms=1000
-{extra}
-"
-    )
-}
+";
