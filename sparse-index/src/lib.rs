@@ -23,6 +23,7 @@ mod map;
 mod neighbours;
 mod offset_index;
 mod offset_index_file;
+mod published;
 mod rule;
 mod search;
 mod shared_methods;

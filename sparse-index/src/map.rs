@@ -17,13 +17,15 @@ use core::ffi::c_void;
 use core::fmt;
 use core::ptr::{self, NonNull};
 use core::slice;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use rustix::param::page_size;
+
+use crate::published::{Published, State};
 
 /// Proof that the index files of a directory may be mapped: nobody else writes or shortens them.
 ///
@@ -65,8 +67,8 @@ pub(crate) struct Map {
     reserved_bytes: usize,
     /// Bytes of the file, at most `reserved_bytes`.
     file_bytes: AtomicUsize,
-    /// Valid bytes in the low half; in the high half how often bytes were taken back.
-    state: AtomicU64,
+    /// The valid bytes, and how often bytes were taken back.
+    published: Published,
     /// From which byte on plain pages lie in the place of the file, if any do.
     covered_from: Mutex<Option<usize>>,
     /// Who holds the pages: a permit where they are a file's, nobody where they are our heap's.
@@ -103,7 +105,7 @@ impl Map {
             start,
             reserved_bytes,
             file_bytes: AtomicUsize::new(file_bytes),
-            state: AtomicU64::new(0),
+            published: Published::new(),
             covered_from: Mutex::new(None),
             permit: Some(permit),
         })
@@ -117,7 +119,7 @@ impl Map {
             start,
             reserved_bytes,
             file_bytes: AtomicUsize::new(bytes.min(reserved_bytes)),
-            state: AtomicU64::new(0),
+            published: Published::new(),
             covered_from: Mutex::new(None),
             permit: None,
         }
@@ -130,24 +132,13 @@ impl Map {
 
     /// Shows the first `valid_bytes` to readers, as many as were stored by now.
     pub(crate) fn publish(&self, valid_bytes: u32) {
-        let state = State::unpack(self.state.load(Ordering::Relaxed));
-        let next = State { valid_bytes: self.clamp(valid_bytes), ..state };
-        // Release: who sees the new number sees the words that were stored before.
-        self.state.store(next.pack(), Ordering::Release);
+        self.published.publish(self.clamp(valid_bytes));
     }
 
     /// Takes bytes back: readers see `valid_bytes` from now on, and those that still look at
     /// more find out.
     pub(crate) fn take_back(&self, valid_bytes: u32) {
-        let state = State::unpack(self.state.load(Ordering::Relaxed));
-        let next = State {
-            valid_bytes: self.clamp(valid_bytes).min(state.valid_bytes),
-            times_taken_back: state.times_taken_back.wrapping_add(1),
-        };
-        self.state.store(next.pack(), Ordering::Release);
-        // A store to the freed words that follows is not seen before the new state: a reader
-        // that reads one finds the state changed. Pairs with the fence in `is_unchanged`.
-        fence(Ordering::Release);
+        self.published.take_back(self.clamp(valid_bytes));
     }
 
     /// Makes the file `new_bytes` long. Not below the valid bytes; not above the address space.
@@ -155,7 +146,7 @@ impl Map {
         if new_bytes > self.reserved_bytes || self.is_in_memory() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let state = State::unpack(self.state.load(Ordering::Relaxed));
+        let state = self.published.latest();
         let new_bytes = new_bytes.max(usize::try_from(state.valid_bytes).unwrap_or(usize::MAX));
         let old_bytes = self.file_bytes();
         let set_len = |len| file.set_len(u64::try_from(len).unwrap_or(u64::MAX));
@@ -176,7 +167,7 @@ impl Map {
 
     /// The valid bytes as they are now.
     pub(crate) fn view(&self) -> View<'_> {
-        View { map: self, state: State::unpack(self.state.load(Ordering::Acquire)) }
+        View { map: self, state: self.published.seen() }
     }
 
     /// The `N` words from byte `at` on, to store into. `None` outside the file.
@@ -319,32 +310,7 @@ impl<'a> View<'a> {
     /// Whether no byte was taken back since the view was made: then all words that were read
     /// through it belong together.
     pub(crate) fn is_unchanged(&self) -> bool {
-        // The words that were read come before the state that is read now.
-        fence(Ordering::Acquire);
-        let now = State::unpack(self.map.state.load(Ordering::Relaxed));
-        now.times_taken_back == self.state.times_taken_back
-    }
-}
-
-#[derive(Clone, Copy)]
-struct State {
-    valid_bytes: u32,
-    times_taken_back: u32,
-}
-
-impl State {
-    const fn unpack(packed: u64) -> Self {
-        let [t0, t1, t2, t3, v0, v1, v2, v3] = packed.to_be_bytes();
-        Self {
-            valid_bytes: u32::from_be_bytes([v0, v1, v2, v3]),
-            times_taken_back: u32::from_be_bytes([t0, t1, t2, t3]),
-        }
-    }
-
-    const fn pack(self) -> u64 {
-        let [t0, t1, t2, t3] = self.times_taken_back.to_be_bytes();
-        let [v0, v1, v2, v3] = self.valid_bytes.to_be_bytes();
-        u64::from_be_bytes([t0, t1, t2, t3, v0, v1, v2, v3])
+        self.map.published.is_unchanged(self.state)
     }
 }
 
