@@ -12,6 +12,9 @@ mod manager;
 pub mod metrics;
 mod notify;
 mod retention;
+#[cfg(all(test, shuttle))]
+mod schedules;
+mod sync;
 
 pub use append::{
     AppendOrigin, InvalidBatch, InvalidRecord, LeaderAppend, Prepared, RecordError, ValidationError,

@@ -25,16 +25,15 @@ mod watermark;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use alluvium_record_format::{LeaderEpoch, Offset};
 use alluvium_recovery::{LeaderEpochCache, ProducerState, SnapshotDir};
 use alluvium_segment::{ActiveSegment, PartitionDir};
-use arc_swap::{ArcSwap, ArcSwapOption};
-use parking_lot::Mutex;
 
 use crate::notify::Notifier;
+use crate::sync::{ArcSwap, ArcSwapOption, AtomicBool, AtomicI64, AtomicU8, Mutex};
 use crate::{Background, Changed, Clock, LogConfig, LogVersion};
 
 pub use append::{Appended, LeaderRequest};

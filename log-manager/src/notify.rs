@@ -3,11 +3,11 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{AtomicU64, AtomicUsize, Condvar, Mutex};
 
 /// Counts the changes of a log: take one before a read, and wait for a later one after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use super::{Background, Task};
 use crate::Clock;
+use crate::sync::Mutex;
 
 /// Keeps work until it is asked for: for tests, and for brokers with a loop of their own.
 ///

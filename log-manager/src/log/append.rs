@@ -329,6 +329,7 @@ impl Writer {
         self.write(shared, incoming)?;
         let next_offset = offset_after(incoming.last_offset, 1);
         shared.log_end.store(next_offset.get(), Ordering::Release);
+        shared.segments.load().publish_end();
         self.cap_high_watermark(shared);
         self.finish_producers(shared, prepared, next_offset)?;
         let unflushed = next_offset.get() - shared.recovery_point.load(Ordering::Acquire);

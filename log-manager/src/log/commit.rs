@@ -1,12 +1,12 @@
 //! Group commit: many writers share one sync.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::Ordering;
 
 use alluvium_record_format::Offset;
 use alluvium_segment::SegmentError;
-use parking_lot::{Condvar, Mutex};
 
 use super::{Log, LogError, Shared};
+use crate::sync::{AtomicI64, Condvar, Mutex};
 
 /// When an append is durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

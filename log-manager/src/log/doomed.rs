@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use alluvium_segment::{Io, Segment};
-use parking_lot::Mutex;
 
 use super::{DirHealth, LogError};
+use crate::sync::Mutex;
 
 /// The files that wait.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex};
 
 /// The tasks of one log.
 #[derive(Debug, Default)]

@@ -5,12 +5,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8};
 
 use alluvium_recovery::{LoadConfig, LoadReport, LoadedLog, Progress, load, sync_directory};
 use alluvium_segment::{ActiveSegment, Birth, DirLock, FilePool, PartitionDir};
-use arc_swap::{ArcSwap, ArcSwapOption};
-use parking_lot::Mutex;
 
 use super::doomed::Doomed;
 use super::roll::segment_config;
@@ -18,6 +15,7 @@ use super::{
     Commits, DirHealth, Effects, Jitter, Log, LogError, LogOptions, LogPosition, OPEN, SegmentList,
     Shared, Writer,
 };
+use crate::sync::{ArcSwap, ArcSwapOption, AtomicBool, AtomicI64, AtomicU8, Mutex};
 use crate::{LogConfig, background};
 
 impl Log {

@@ -144,9 +144,8 @@ impl Shared {
 
     /// The log end and its place.
     pub(super) fn log_end_position(&self, segments: &SegmentList) -> LogPosition {
-        let active = segments.active();
-        let position = Position::new(active.size_bytes());
-        LogPosition::at(self.log_end(), active.base_offset(), position)
+        let position = segments.end();
+        LogPosition::at(self.log_end(), segments.active().base_offset(), position)
     }
 
     /// The batch that holds `offset`, or the next one, or the log end.

@@ -1,43 +1,64 @@
 //! The segments of a log at one moment.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use alluvium_record_format::Offset;
+use alluvium_record_format::{Offset, Position};
 use alluvium_segment::Segment;
+
+use crate::sync::AtomicU32;
 
 /// The segments of a log by base offset, at least one. Never changed: a new list takes its
 /// place, and readers go on with the one that they hold.
-#[derive(Clone, Debug)]
-pub(crate) struct SegmentList(Vec<Arc<Segment>>);
+#[derive(Debug)]
+pub(crate) struct SegmentList {
+    segments: Vec<Arc<Segment>>,
+    /// Bytes of the active segment that lie below the log end. Its size moves before the log end
+    /// does: between the two, what is behind must not be read.
+    readable: AtomicU32,
+}
 
 impl SegmentList {
-    /// A list of segments that are in order; the last one is active.
+    /// A list of segments that are in order; the last one is active, and all of it below the log
+    /// end.
     pub(crate) fn new(segments: Vec<Arc<Segment>>) -> Self {
         debug_assert!(segments.is_sorted_by_key(|segment| segment.base_offset()));
         assert!(!segments.is_empty(), "a log has at least one segment");
-        Self(segments)
+        let size = segments[segments.len() - 1].size_bytes();
+        Self { segments, readable: AtomicU32::new(size) }
+    }
+
+    /// The log end has come to the end of the active segment.
+    pub(crate) fn publish_end(&self) {
+        self.readable.store(self.active().size_bytes(), Ordering::Release);
+    }
+
+    /// Where the active segment's bytes below the log end end. Ask before the log end: what lies
+    /// below this then lies below that.
+    pub(crate) fn end(&self) -> Position {
+        Position::new(self.readable.load(Ordering::Acquire))
     }
 
     /// The active segment.
     pub(crate) fn active(&self) -> &Arc<Segment> {
-        &self.0[self.0.len() - 1]
+        &self.segments[self.segments.len() - 1]
     }
 
     /// The oldest segment.
     pub(crate) fn first(&self) -> &Arc<Segment> {
-        &self.0[0]
+        &self.segments[0]
     }
 
     /// All segments.
     pub(crate) fn all(&self) -> &[Arc<Segment>] {
-        &self.0
+        &self.segments
     }
 
     /// The segments from the one that may hold `offset` on; empty where all begin after it.
     pub(crate) fn reaching(&self, offset: Offset) -> &[Arc<Segment>] {
-        match self.0.partition_point(|segment| segment.base_offset() <= offset) {
+        match self.segments.partition_point(|segment| segment.base_offset() <= offset) {
             0 => &[],
-            after => &self.0[after - 1..],
+            after => &self.segments[after - 1..],
         }
     }
 
@@ -48,14 +69,14 @@ impl SegmentList {
         if from >= to {
             return &[];
         }
-        let start = self.0.partition_point(|segment| segment.base_offset() <= from);
-        let end = self.0.partition_point(|segment| segment.base_offset() < to);
-        self.0.get(start.saturating_sub(1)..end).unwrap_or_default()
+        let start = self.segments.partition_point(|segment| segment.base_offset() <= from);
+        let end = self.segments.partition_point(|segment| segment.base_offset() < to);
+        self.segments.get(start.saturating_sub(1)..end).unwrap_or_default()
     }
 
     /// Bytes of all segments.
     pub(crate) fn size_bytes(&self) -> u64 {
-        self.0.iter().map(|segment| u64::from(segment.size_bytes())).sum()
+        self.segments.iter().map(|segment| u64::from(segment.size_bytes())).sum()
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use alluvium_record_format::Offset;
-use parking_lot::MutexGuard;
 
 use super::{Effects, Log, LogError, SegmentList, Shared, Writer};
 use crate::LogConfig;
+use crate::sync::MutexGuard;
 
 impl Log {
     /// Drops the records from `offset` on; returns whether there were any. Whole batches go: a
@@ -133,6 +133,7 @@ impl Writer {
         }
         let now = shared.clock.now();
         self.active_mut().truncate_to(offset, now)?;
+        shared.segments.load().publish_end();
         // Were the cut lost in a crash, what is appended next would lie behind what was cut off.
         self.active_mut().segment().flush_log()?;
         shared.dir.sync_names()?;
