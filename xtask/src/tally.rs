@@ -33,6 +33,11 @@ impl Tally {
         self.passed + self.failed
     }
 
+    /// How many checks passed so far.
+    pub(crate) const fn passed(&self) -> usize {
+        self.passed
+    }
+
     /// Prints `N passed, M failed`.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::broker::Server;
-use super::install::{Installed, LISTED};
+use super::install::{CASES, Installed, LISTED};
 use crate::kafka::Kafka;
 use crate::tally::Tally;
 use crate::workspace;
@@ -56,26 +56,26 @@ const TOOLS: [(&str, &str, &str); 8] = [
 
 /// How many cases there are where every client is here.
 pub(super) fn listed() -> usize {
-    LISTED.iter().map(|client| client.checks).sum::<usize>() + TOOLS.len()
+    LISTED.iter().map(|client| client.cases().count()).sum::<usize>() + TOOLS.len()
 }
 
-/// Runs the cases of all clients, and the tools.
+/// Runs the cases of all clients, and the tools; prints what each client did.
 pub(super) fn run(clients: &[Installed], server: &Server, tally: &mut Tally) {
     let bootstrap = server.bootstrap();
-    for client in clients.iter().filter(|client| client.listed.checks > 0) {
+    for client in clients {
         let name = client.listed.name;
         let args = [&bootstrap, "check", &format!("check-{name}")];
-        let out = workspace::output(&mut client.command(&args));
-        let out = match out {
+        let out = match workspace::output(&mut client.command(&args)) {
             Ok(out) => String::from_utf8_lossy(&out).into_owned(),
             Err(error) => format!("failed all: {error:#}"),
         };
-        for line in out.lines() {
-            if let Some(case) = line.strip_prefix("ok ") {
-                tally.check(&format!("{name}: {case}"), Ok(()));
-            } else if let Some(why) = line.strip_prefix("failed ") {
-                tally.check(name, Err(anyhow::anyhow!("{why}")));
-            }
+        let before = tally.passed();
+        for case in client.listed.cases() {
+            tally.check(&format!("{name}: {case}"), outcome(&out, case));
+        }
+        println!("{name:<14} {} of {} cases", tally.passed() - before, CASES.len());
+        for (case, why) in client.listed.lacks {
+            println!("{:<14} not {case}: {why}", "");
         }
     }
     match Kafka::ready() {
@@ -87,6 +87,20 @@ pub(super) fn run(clients: &[Installed], server: &Server, tally: &mut Tally) {
         }
         Err(error) => println!("missing: command-line tools: {error:#}"),
     }
+}
+
+/// What a client said of one of its cases.
+fn outcome(out: &str, case: &str) -> Result<()> {
+    for line in out.lines() {
+        if line.strip_prefix("ok ") == Some(case) {
+            return Ok(());
+        }
+        if let Some(why) = line.strip_prefix("failed ") {
+            let is_this = why.starts_with(&format!("{case}:")) || why.starts_with("all:");
+            ensure!(!is_this, "{why}");
+        }
+    }
+    bail!("it did not run")
 }
 
 fn tool(kafka: &Kafka, class: &str, args: &str, expected: &str) -> Result<()> {

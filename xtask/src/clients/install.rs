@@ -9,25 +9,54 @@ use anyhow::{Context, Result, ensure};
 use crate::kafka::Kafka;
 use crate::workspace;
 
-/// Every client, with the codecs that it writes and reads, and its own cases.
-pub(super) const LISTED: [Listed; 6] = [
-    Listed { name: "librdkafka", codecs: ALL, checks: 8 },
-    Listed { name: "kafka-python", codecs: ALL, checks: 6 },
-    Listed { name: "kafka-clients", codecs: ALL, checks: 7 },
-    Listed { name: "franz-go", codecs: ALL, checks: 4 },
-    // lz4 and zstd need add-ons that are built from C.
-    Listed { name: "kafkajs", codecs: &["none", "gzip", "snappy"], checks: 3 },
-    Listed { name: "kcat", codecs: ALL, checks: 0 },
+/// What each client writes and reads.
+pub(super) const CODECS: [&str; 5] = ["none", "gzip", "snappy", "lz4", "zstd"];
+
+/// What each client checks by itself.
+pub(super) const CASES: [&str; 8] = [
+    "seek",
+    "timestamps",
+    "limits_below_a_batch",
+    "large_records",
+    "long_poll",
+    "idempotence",
+    "delete_records",
+    "admin",
 ];
 
-const ALL: &[&str] = &["none", "gzip", "snappy", "lz4", "zstd"];
+/// Every client, with the cases that it cannot do, and why.
+pub(super) const LISTED: [Listed; 8] = [
+    Listed { name: "librdkafka", lacks: &[] },
+    Listed { name: "kafka-python", lacks: &[] },
+    Listed { name: "aiokafka", lacks: &[] },
+    Listed { name: "kafka-clients", lacks: &[] },
+    Listed { name: "franz-go", lacks: &[] },
+    Listed {
+        name: "kafka-go",
+        lacks: &[
+            ("idempotence", "its writer is not idempotent"),
+            ("delete_records", "it has no such call"),
+        ],
+    },
+    Listed { name: "kafkajs", lacks: &[] },
+    Listed {
+        name: "kcat",
+        lacks: &[("delete_records", "it has no admin calls"), ("admin", "it has no admin calls")],
+    },
+];
 
 /// A client that is wanted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Listed {
     pub(super) name: &'static str,
-    pub(super) codecs: &'static [&'static str],
-    pub(super) checks: usize,
+    pub(super) lacks: &'static [(&'static str, &'static str)],
+}
+
+impl Listed {
+    /// The cases that it can do.
+    pub(super) fn cases(&self) -> impl Iterator<Item = &'static str> {
+        CASES.into_iter().filter(|case| self.lacks.iter().all(|(lacking, _)| lacking != case))
+    }
 }
 
 /// A client that is here.
@@ -53,8 +82,9 @@ impl Installed {
             let line = match listed.name {
                 "librdkafka" => python(scratch, "librdkafka.py"),
                 "kafka-python" => python(scratch, "kafka_python.py"),
+                "aiokafka" => python(scratch, "aiokafka_client.py"),
                 "kafka-clients" => java(scratch),
-                "franz-go" => go(scratch),
+                "franz-go" | "kafka-go" => go(scratch, listed.name),
                 "kafkajs" => js(scratch),
                 _ => kcat(),
             };
@@ -80,11 +110,6 @@ impl Installed {
         command.args(first).args(args).current_dir(&self.dir);
         command
     }
-
-    /// Whether it is told what to do by flags of its own.
-    pub(super) fn is_kcat(&self) -> bool {
-        self.listed.name == "kcat"
-    }
 }
 
 fn sources() -> PathBuf {
@@ -96,19 +121,20 @@ fn text(path: &Path) -> String {
 }
 
 fn python(scratch: &Path, program: &str) -> Result<Vec<String>> {
-    let venv = scratch.join("venv");
-    let python = venv.join("bin/python");
-    let complete = venv.join(".complete");
-    if !complete.is_file() {
+    let (venv, sources) = (scratch.join("venv"), sources().join("python"));
+    let (python, wanted) = (venv.join("bin/python"), sources.join("requirements.txt"));
+    let installed = venv.join("requirements.txt");
+    if fs::read(&installed).ok() != fs::read(&wanted).ok() {
         ensure!(workspace::has("python3"), "no python3 here");
         workspace::run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
         let mut pip = Command::new(&python);
+        // What is there must do: no compiler for it is asked for.
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
-        pip.args(["confluent-kafka", "kafka-python", "python-snappy", "lz4", "zstandard"]);
+        pip.args(["--only-binary", ":all:", "--requirement"]).arg(&wanted);
         workspace::run(&mut pip)?;
-        fs::write(&complete, "").context("cannot mark the installation")?;
+        fs::copy(&wanted, &installed).context("cannot note what is installed")?;
     }
-    Ok(vec![text(&python), text(&sources().join("python").join(program))])
+    Ok(vec![text(&python), text(&sources.join(program))])
 }
 
 fn java(scratch: &Path) -> Result<Vec<String>> {
@@ -132,15 +158,18 @@ fn java(scratch: &Path) -> Result<Vec<String>> {
     Ok(options.map(str::to_owned).to_vec())
 }
 
-fn go(scratch: &Path) -> Result<Vec<String>> {
+fn go(scratch: &Path, program: &str) -> Result<Vec<String>> {
     let dir = scratch.join("go");
-    let binary = dir.join("client");
-    copy(&sources().join("go"), &dir)?;
-    if !is_newer(&binary, &dir.join("main.go")) {
+    for package in ["", "program", program] {
+        copy(&sources().join("go").join(package), &dir.join(package))?;
+    }
+    let binary = dir.join("bin").join(program);
+    let newer = |source: &str| is_newer(&binary, &dir.join(source));
+    if !newer("go.mod") || !newer("program/program.go") || !newer(&format!("{program}/main.go")) {
         ensure!(runs("go", "version"), "no go here");
-        let go = |args: &[&str]| workspace::run(Command::new("go").args(args).current_dir(&dir));
-        go(&["mod", "tidy"])?;
-        go(&["build", "-o", "client", "."])?;
+        let package = format!("./{program}");
+        let mut go = Command::new("go");
+        workspace::run(go.args(["build", "-mod=mod", "-o", "bin/", &package]).current_dir(&dir))?;
     }
     Ok(vec![text(&binary)])
 }
@@ -148,7 +177,7 @@ fn go(scratch: &Path) -> Result<Vec<String>> {
 fn js(scratch: &Path) -> Result<Vec<String>> {
     let dir = scratch.join("js");
     copy(&sources().join("js"), &dir)?;
-    if !dir.join("node_modules/kafkajs-snappy/package.json").is_file() {
+    if !is_newer(&dir.join("node_modules/.package-lock.json"), &dir.join("package.json")) {
         ensure!(workspace::has("npm"), "no npm here");
         let mut npm = Command::new("npm");
         npm.args(["install", "--silent", "--no-audit", "--no-fund"]).current_dir(&dir);
@@ -162,7 +191,7 @@ fn kcat() -> Result<Vec<String>> {
         let mut apt = Command::new("apt-get");
         workspace::run(apt.args(["install", "--yes", "--quiet", "kcat"]))?;
     }
-    Ok(vec!["kcat".to_owned()])
+    Ok(vec!["python3".to_owned(), text(&sources().join("python/kcat.py"))])
 }
 
 /// Whether a program that knows no `--version` can be started.
@@ -173,7 +202,7 @@ fn runs(program: &str, argument: &str) -> bool {
 /// Copies the files of a folder that have changed.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
-    for path in workspace::entries(from)? {
+    for path in workspace::entries(from)?.into_iter().filter(|path| path.is_file()) {
         let target = to.join(workspace::name(&path));
         if !is_newer(&target, &path) {
             fs::copy(&path, &target).with_context(|| format!("cannot copy {}", path.display()))?;

@@ -1,17 +1,14 @@
 //! Every codec written by each client, and read by each.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
-use std::io::Write;
 use std::path::Path;
-use std::process::Stdio;
 
 use alluvium_record_format::{BatchHeader, Position};
 use anyhow::{Context, Result, ensure};
 
 use super::broker::Server;
-use super::install::{Installed, LISTED, Listed};
+use super::install::{CODECS, Installed, LISTED};
 use crate::tally::Tally;
 use crate::workspace;
 
@@ -19,20 +16,16 @@ use crate::workspace;
 const COUNT: usize = 100;
 
 /// How many cases there are where every client is here.
-pub(super) fn listed() -> usize {
-    let reads = |writer: &Listed| {
-        let readers = |codec: &&&str| LISTED.iter().filter(|it| it.codecs.contains(codec)).count();
-        // One more for each codec: that the writer has really used it.
-        writer.codecs.iter().map(|codec| readers(&codec) + 1).sum::<usize>()
-    };
-    LISTED.iter().map(reads).sum()
+pub(super) const fn listed() -> usize {
+    // One more for each writer: that it has really used the codec.
+    LISTED.len() * CODECS.len() * (LISTED.len() + 1)
 }
 
-/// Writes with each client, then reads all with each.
+/// Writes with each client, then reads all with each; prints how many codecs came through.
 pub(super) fn run(clients: &[Installed], server: &Server, data: &Path, tally: &mut Tally) {
     for writer in clients {
         let wrote = write(writer, server);
-        for &codec in writer.listed.codecs {
+        for codec in CODECS {
             let name = format!("{} writes {codec}", writer.listed.name);
             let checked = match &wrote {
                 Ok(()) => check_codec(&data.join(format!("{}-0", topic(writer, codec))), codec),
@@ -41,23 +34,45 @@ pub(super) fn run(clients: &[Installed], server: &Server, data: &Path, tally: &m
             tally.check(&name, checked);
         }
     }
+    let across: Vec<_> = clients.iter().map(|client| client.listed.name.to_owned()).collect();
+    let mut lines = vec![line("", &across)];
     for reader in clients {
-        let topics: Vec<_> = clients
-            .iter()
-            .flat_map(|writer| writer.listed.codecs.iter().map(move |&codec| (writer, codec)))
-            .filter(|(_, codec)| reader.listed.codecs.contains(codec))
-            .collect();
-        let names: Vec<_> = topics.iter().map(|(writer, codec)| topic(writer, codec)).collect();
-        let found = read(reader, server, &names);
-        for ((writer, codec), name) in topics.iter().zip(&names) {
+        lines.push(line(reader.listed.name, &read_all(reader, clients, server, tally)));
+    }
+    println!("codecs read by (down) of what was written by (across):\n{}", lines.join("\n"));
+}
+
+fn line(name: &str, cells: &[String]) -> String {
+    let cells = cells.iter().map(|cell| format!(" {cell:>13}"));
+    format!("{name:<14}{}", cells.collect::<String>())
+}
+
+/// Reads what all have written; returns how many codecs of each it could read.
+fn read_all(
+    reader: &Installed,
+    writers: &[Installed],
+    server: &Server,
+    tally: &mut Tally,
+) -> Vec<String> {
+    let of = |writer| CODECS.map(|codec| topic(writer, codec));
+    let found = read(reader, server, &writers.iter().flat_map(of).collect::<Vec<_>>());
+    let mut cells = Vec::new();
+    for writer in writers {
+        let before = tally.passed();
+        for codec in CODECS {
             let case = format!("{} reads {codec} of {}", reader.listed.name, writer.listed.name);
             let checked = match &found {
-                Ok(found) => check_records(found.get(name).map_or(&[][..], Vec::as_slice)),
+                Ok(found) => {
+                    let found = found.get(&topic(writer, codec));
+                    check_records(found.map_or(&[][..], Vec::as_slice))
+                }
                 Err(error) => Err(anyhow::anyhow!("{error:#}")),
             };
             tally.check(&case, checked);
         }
+        cells.push(format!("{}/{}", tally.passed() - before, CODECS.len()));
     }
+    cells
 }
 
 fn topic(writer: &Installed, codec: &str) -> String {
@@ -65,28 +80,12 @@ fn topic(writer: &Installed, codec: &str) -> String {
 }
 
 fn write(writer: &Installed, server: &Server) -> Result<()> {
-    let bootstrap = server.bootstrap();
-    let count = COUNT.to_string();
-    if !writer.is_kcat() {
-        let mut args = vec![bootstrap, "write".to_owned(), count];
-        for codec in writer.listed.codecs {
-            args.extend([topic(writer, codec), (*codec).to_owned()]);
-        }
-        let args: Vec<_> = args.iter().map(String::as_str).collect();
-        return workspace::output(&mut writer.command(&args)).map(drop);
+    let mut args = vec![server.bootstrap(), "write".to_owned(), COUNT.to_string()];
+    for codec in CODECS {
+        args.extend([topic(writer, codec), codec.to_owned()]);
     }
-    let mut lines = String::new();
-    for i in 0..COUNT {
-        writeln!(lines, "k{i}:v{i}-{}", "x".repeat(50))?;
-    }
-    for codec in writer.listed.codecs {
-        let topic = topic(writer, codec);
-        let args = ["-b", &bootstrap, "-P", "-t", &topic, "-p", "0", "-K:", "-z", codec];
-        let mut child = writer.command(&args).stdin(Stdio::piped()).spawn()?;
-        child.stdin.take().context("no pipe")?.write_all(lines.as_bytes())?;
-        ensure!(child.wait()?.success(), "kcat -z {codec} failed");
-    }
-    Ok(())
+    let args: Vec<_> = args.iter().map(String::as_str).collect();
+    workspace::output(&mut writer.command(&args)).map(drop)
 }
 
 /// Offset, key and value of each record.
@@ -97,34 +96,10 @@ fn read(
     server: &Server,
     topics: &[String],
 ) -> Result<BTreeMap<String, Records>> {
-    let bootstrap = server.bootstrap();
-    let mut out = Vec::new();
-    if reader.is_kcat() {
-        for topic in topics {
-            let format = "%t\t%o\t%k\t%s\n";
-            let args = [
-                "-b",
-                &bootstrap,
-                "-C",
-                "-t",
-                topic,
-                "-p",
-                "0",
-                "-o",
-                "beginning",
-                "-e",
-                "-q",
-                "-f",
-                format,
-            ];
-            out.extend(workspace::output(&mut reader.command(&args))?);
-        }
-    } else {
-        let count = COUNT.to_string();
-        let mut args = vec![bootstrap.as_str(), "read", &count];
-        args.extend(topics.iter().map(String::as_str));
-        out = workspace::output(&mut reader.command(&args))?;
-    }
+    let (bootstrap, count) = (server.bootstrap(), COUNT.to_string());
+    let mut args = vec![bootstrap.as_str(), "read", &count];
+    args.extend(topics.iter().map(String::as_str));
+    let out = workspace::output(&mut reader.command(&args))?;
     let mut found: BTreeMap<String, Records> = BTreeMap::new();
     for line in String::from_utf8_lossy(&out).lines() {
         if let [topic, offset, key, value] = line.split('\t').collect::<Vec<_>>()[..] {

@@ -19,6 +19,8 @@ const WRITERS: usize = 36;
 const READERS: usize = 10;
 const CHURNERS: usize = 4;
 const TOPICS: usize = 6;
+/// How often memory is looked at.
+const SAMPLES: u64 = 12;
 
 /// Runs for so many seconds.
 ///
@@ -34,14 +36,20 @@ pub(super) fn run(seconds: u64) -> Result<()> {
     let data = scratch.join("data");
     let server = Server::start(&broker::build("dev")?, &data, &scratch.join("broker.log"))?;
     let mut soak = Soak { go, scratch, bootstrap: server.bootstrap(), started: 0, random: 7 };
-    let (early_kib, late_kib) = soak.run(&server, Duration::from_secs(seconds))?;
+    let memory_kib = soak.run(&server, Duration::from_secs(seconds))?;
     let acknowledged = soak.check()?;
+    let series: Vec<_> = memory_kib.iter().map(|kib| format!("{:.1}", kib / 1024.0)).collect();
     println!(
-        "{acknowledged} acknowledged records are there, {} clients were started, resident memory \
-         {early_kib:.0} KiB after a third and {late_kib:.0} KiB in the end",
-        soak.started
+        "{acknowledged} acknowledged records are there, {} clients were started, {} topics deleted; \
+         resident memory in MiB, every {} s: {}",
+        soak.started,
+        soak.deleted()?,
+        seconds / SAMPLES,
+        series.join(" ")
     );
-    ensure!(late_kib <= early_kib * 1.2 + 8192.0, "memory grows");
+    let early = memory_kib.get(memory_kib.len() / 3).context("no sample of memory")?;
+    let late = memory_kib.last().context("no sample of memory")?;
+    ensure!(*late <= early * 1.2 + 4096.0, "memory grows");
     server.stop_cleanly(&data)
 }
 
@@ -54,12 +62,13 @@ struct Soak<'a> {
 }
 
 impl Soak<'_> {
-    fn run(&mut self, server: &Server, lasts: Duration) -> Result<(f64, f64)> {
+    /// Returns the resident memory of the broker over time.
+    fn run(&mut self, server: &Server, lasts: Duration) -> Result<Vec<f64>> {
         let mut running = Vec::new();
         for seat in 0..WRITERS + READERS + CHURNERS {
             running.push(self.start(seat)?);
         }
-        let (began, mut early_kib) = (Instant::now(), 0.0);
+        let (began, mut memory_kib) = (Instant::now(), Vec::new());
         while began.elapsed() < lasts {
             thread::sleep(Duration::from_millis(100));
             let seat = self.random_below(running.len());
@@ -67,14 +76,16 @@ impl Soak<'_> {
                 end(client)?;
                 *client = self.start(seat)?;
             }
-            if early_kib == 0.0 && began.elapsed() > lasts / 3 {
-                early_kib = resident_kib(server.pid())?;
+            let samples = u32::try_from(memory_kib.len())? + 1;
+            if began.elapsed() * u32::try_from(SAMPLES)? >= lasts * samples {
+                memory_kib.push(resident_kib(server.pid())?);
             }
         }
         for client in &mut running {
             end(client)?;
         }
-        Ok((early_kib, resident_kib(server.pid())?))
+        memory_kib.push(resident_kib(server.pid())?);
+        Ok(memory_kib)
     }
 
     /// Starts the client of a seat anew, under a name of its own.
@@ -84,10 +95,11 @@ impl Soak<'_> {
         let topic = format!("soak-{}", seat % TOPICS);
         let notes = self.scratch.join(format!("{topic}.{name}.acks")).display().to_string();
         let churned = format!("churn-{name}");
+        let deleted = self.scratch.join(format!("{name}.deleted")).display().to_string();
         let args: Vec<&str> = match seat {
             ..WRITERS => vec![&self.bootstrap, "stream", &topic, &name, &notes],
             seat if seat < WRITERS + READERS => vec![&self.bootstrap, "follow", &topic],
-            _ => vec![&self.bootstrap, "churn", &churned],
+            _ => vec![&self.bootstrap, "churn", &churned, &deleted],
         };
         let mut command = self.go.program(&args);
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -99,7 +111,7 @@ impl Soak<'_> {
         let mut noted: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         for path in workspace::entries(&self.scratch)? {
             let name = workspace::name(&path);
-            if let (Some((topic, _)), true) = (name.split_once('.'), has_ending(&path)) {
+            if let (Some((topic, _)), true) = (name.split_once('.'), has_ending(&path, "acks")) {
                 noted.entry(topic.to_owned()).or_default().push(path);
             }
         }
@@ -122,6 +134,17 @@ impl Soak<'_> {
         Ok(count)
     }
 
+    /// How many topics the clients know to be deleted.
+    fn deleted(&self) -> Result<usize> {
+        let mut count = 0;
+        for path in workspace::entries(&self.scratch)? {
+            if has_ending(&path, "deleted") {
+                count += fs::read_to_string(&path).context("cannot read notes")?.lines().count();
+            }
+        }
+        Ok(count)
+    }
+
     /// xorshift64.
     fn random_below(&mut self, bound: usize) -> usize {
         self.random ^= self.random << 13;
@@ -131,8 +154,8 @@ impl Soak<'_> {
     }
 }
 
-fn has_ending(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == "acks")
+fn has_ending(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|found| found == ending)
 }
 
 fn end(client: &mut Child) -> Result<()> {

@@ -33,13 +33,17 @@ class Client {
 
     static String bootstrap;
 
-    static KafkaProducer<String, String> producer(String codec) {
+    static Properties settings(String codec) {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", bootstrap);
         settings.put("compression.type", codec);
         settings.put("max.request.size", "5000000");
         settings.put("linger.ms", "5");
-        return new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer());
+        return settings;
+    }
+
+    static KafkaProducer<String, String> producer(String codec) {
+        return new KafkaProducer<>(settings(codec), new StringSerializer(), new StringSerializer());
     }
 
     static KafkaConsumer<String, String> consumer(String... more) {
@@ -148,6 +152,21 @@ class Client {
         }
     }
 
+    /** Many batches in flight: no gap, no repetition. */
+    static void idempotence(String topic) throws Exception {
+        Properties settings = settings("none");
+        settings.put("batch.size", "500");
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
+        try (var producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer())) {
+            for (int i = 0; i < 2000; i++) {
+                sent.add(producer.send(new ProducerRecord<>(topic, 0, "k" + i, "v" + i)));
+            }
+        }
+        for (int i = 0; i < 2000; i++) {
+            require(sent.get(i).get().offset() == i, "record " + i + " at " + sent.get(i).get().offset());
+        }
+    }
+
     static void deleteRecords(String topic) throws Exception {
         write(topic, "none", 20, null);
         TopicPartition partition = new TopicPartition(topic, 0);
@@ -207,6 +226,7 @@ class Client {
                 checks.put("limits_below_a_batch", Client::limitsBelowABatch);
                 checks.put("large_records", Client::largeRecords);
                 checks.put("long_poll", Client::longPoll);
+                checks.put("idempotence", Client::idempotence);
                 checks.put("delete_records", Client::deleteRecords);
                 checks.put("admin", Client::admin);
                 for (var check : checks.entrySet()) {

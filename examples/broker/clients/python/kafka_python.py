@@ -5,11 +5,9 @@ import time
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewPartitions, NewTopic
-from kafka.errors import MessageSizeTooLargeError, TopicAlreadyExistsError
+from kafka.errors import MessageSizeTooLargeError, OffsetOutOfRangeError, TopicAlreadyExistsError
 
-
-def records(count):
-    return [(f"k{i}".encode(), f"v{i}-".encode() + b"x" * 50) for i in range(count)]
+from program import records, run
 
 
 def producer(bootstrap, codec=None, **more):
@@ -96,29 +94,34 @@ def check_admin(bootstrap, topic):
     assert topic not in admin.list_topics()
 
 
+def check_idempotence(bootstrap, topic):
+    """Many requests in flight: no gap, no repetition."""
+    client = producer(bootstrap, enable_idempotence=True, batch_size=500)
+    assert send(client, topic, records(2000)) == list(range(2000))
+
+
+def check_delete_records(bootstrap, topic):
+    send(producer(bootstrap), topic, records(20))
+    at = TopicPartition(topic, 0)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    admin.delete_records({at: 7})
+    assert KafkaConsumer(bootstrap_servers=bootstrap).beginning_offsets([at])[at] == 7
+    try:
+        read(bootstrap, topic, 0, 1, auto_offset_reset="none")
+    except OffsetOutOfRangeError:
+        return
+    raise AssertionError("offset 0 is still there")
+
+
+def write_all(bootstrap, topic, codec, items):
+    return send(producer(bootstrap, None if codec == "none" else codec), topic, items)
+
+
+def read_all(bootstrap, topic, start, count):
+    return [(m.offset, m.key, m.value) for m in read(bootstrap, topic, start, count)]
+
+
 CHECKS = [check_seek, check_timestamps, check_limits_below_a_batch, check_large_records,
-          check_long_poll, check_admin]
+          check_long_poll, check_idempotence, check_delete_records, check_admin]
 
-
-def main():
-    bootstrap, command, *rest = sys.argv[1:]
-    if command == "write":
-        count = int(rest[0])
-        for topic, codec in zip(rest[1::2], rest[2::2]):
-            done = send(producer(bootstrap, None if codec == "none" else codec), topic, records(count))
-            assert done == list(range(count)), done[:3]
-    elif command == "read":
-        for topic in rest[1:]:
-            for m in read(bootstrap, topic, 0, int(rest[0])):
-                print(topic, m.offset, m.key.decode(), m.value.decode(), sep="\t")
-    elif command == "check":
-        for check in CHECKS:
-            name = check.__name__.removeprefix("check_")
-            try:
-                check(bootstrap, f"{rest[0]}-{name}")
-                print("ok", name, flush=True)
-            except Exception as error:  # the next case goes on
-                print(f"failed {name}: {type(error).__name__} {error}", flush=True)
-
-
-main()
+run(write_all, read_all, CHECKS)

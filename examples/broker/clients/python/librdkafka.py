@@ -9,6 +9,8 @@ from confluent_kafka.admin import (
     OffsetSpec, ResourceType,
 )
 
+from program import records, run
+
 
 def producer(bootstrap, codec="none", **more):
     return Producer({
@@ -49,10 +51,6 @@ def read(client, topic, start, count, patience=30):
                 raise KafkaException(message.error())
             found.append(message)
     return found
-
-
-def records(count):
-    return [(f"k{i}", f"v{i}-" + "x" * 50) for i in range(count)]
 
 
 def check_seek(bootstrap, topic):
@@ -157,7 +155,7 @@ def check_idempotence(bootstrap, topic):
     assert offsets == list(range(offsets[0], offsets[0] + 2000))
 
 
-def stream(bootstrap, topic, count):
+def stream(bootstrap, count, topic):
     """Writes for seconds, whatever happens to the broker; prints the values that were acknowledged."""
     client = producer(bootstrap, **{"message.timeout.ms": 60_000, "acks": "all"})
     acknowledged = []
@@ -166,7 +164,7 @@ def stream(bootstrap, topic, count):
         if error is None:
             acknowledged.append(message.value().decode())
 
-    for i in range(count):
+    for i in range(int(count)):
         client.produce(topic, f"s{i}", partition=0, on_delivery=delivered)
         client.poll(0)
         if i % 100 == 0:
@@ -175,33 +173,15 @@ def stream(bootstrap, topic, count):
     print("\n".join(acknowledged))
 
 
+def write_all(bootstrap, topic, codec, items):
+    return send(producer(bootstrap, codec), topic, items)
+
+
+def read_all(bootstrap, topic, start, count):
+    return [(m.offset(), m.key(), m.value()) for m in read(consumer(bootstrap), topic, start, count)]
+
+
 CHECKS = [check_seek, check_timestamps, check_limits_below_a_batch, check_large_records,
           check_long_poll, check_idempotence, check_delete_records, check_admin]
 
-
-def main():
-    bootstrap, command, *rest = sys.argv[1:]
-    if command == "write":
-        count = int(rest[0])
-        for topic, codec in zip(rest[1::2], rest[2::2]):
-            done = send(producer(bootstrap, codec), topic, records(count))
-            assert done == list(range(count)), done[:3]
-    elif command == "read":
-        count = int(rest[0])
-        client = consumer(bootstrap)
-        for topic in rest[1:]:
-            for m in read(client, topic, 0, count):
-                print(topic, m.offset(), m.key().decode(), m.value().decode(), sep="\t")
-    elif command == "stream":
-        stream(bootstrap, rest[1], int(rest[0]))
-    elif command == "check":
-        for check in CHECKS:
-            name = check.__name__.removeprefix("check_")
-            try:
-                check(bootstrap, f"{rest[0]}-{name}")
-                print("ok", name, flush=True)
-            except Exception as error:  # the next case goes on
-                print(f"failed {name}: {type(error).__name__} {error}", flush=True)
-
-
-main()
+run(write_all, read_all, CHECKS, stream=stream)

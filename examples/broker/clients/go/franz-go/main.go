@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"time"
+
+	"alluvium/clients/program"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -32,8 +33,7 @@ func client(bootstrap string, options ...kgo.Opt) *kgo.Client {
 func records(topic string, count int) []*kgo.Record {
 	var all []*kgo.Record
 	for i := range count {
-		value := fmt.Sprintf("v%d-%s", i, strings.Repeat("x", 50))
-		all = append(all, &kgo.Record{Topic: topic, Key: []byte(fmt.Sprintf("k%d", i)), Value: []byte(value)})
+		all = append(all, &kgo.Record{Topic: topic, Key: program.Key(i), Value: program.Value(i)})
 	}
 	return all
 }
@@ -96,6 +96,84 @@ func checkLarge(bootstrap, topic string) error {
 	return nil
 }
 
+func checkTimestamps(bootstrap, topic string) error {
+	base := time.Now().Add(-time.Hour)
+	all := records(topic, 10)
+	for i, r := range all {
+		r.Timestamp = base.Add(time.Duration(i) * time.Second)
+	}
+	if _, err := write(bootstrap, all); err != nil {
+		return err
+	}
+	c := client(bootstrap)
+	defer c.Close()
+	listed, err := kadm.NewClient(c).ListOffsetsAfterMilli(context.Background(), base.UnixMilli()+3500, topic)
+	if found, _ := listed.Lookup(topic, 0); err != nil || found.Offset != 4 {
+		return fmt.Errorf("offset %d, %v", found.Offset, err)
+	}
+	return nil
+}
+
+func checkLongPoll(bootstrap, topic string) error {
+	if _, err := write(bootstrap, records(topic, 1)); err != nil {
+		return err
+	}
+	at := map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().At(1)}}
+	waiting := client(bootstrap, kgo.ConsumePartitions(at), kgo.FetchMaxWait(8*time.Second))
+	defer waiting.Close()
+	early, cancel := context.WithTimeout(context.Background(), 700*time.Millisecond)
+	defer cancel()
+	if fetches := waiting.PollFetches(early); fetches.NumRecords() != 0 {
+		return fmt.Errorf("%d records too early", fetches.NumRecords())
+	}
+	if _, err := write(bootstrap, records(topic, 1)); err != nil {
+		return err
+	}
+	began := time.Now()
+	late, cancel := context.WithTimeout(context.Background(), 7*time.Second)
+	defer cancel()
+	if fetches := waiting.PollFetches(late); fetches.NumRecords() != 1 || time.Since(began) > 5*time.Second {
+		return fmt.Errorf("%d records after %v", fetches.NumRecords(), time.Since(began))
+	}
+	return nil
+}
+
+// checkIdempotence has many requests in flight: no gap, no repetition.
+func checkIdempotence(bootstrap, topic string) error {
+	all := records(topic, 2000)
+	if _, err := write(bootstrap, all, kgo.ProducerBatchMaxBytes(1000)); err != nil {
+		return err
+	}
+	for i, r := range all {
+		if r.Offset != int64(i) {
+			return fmt.Errorf("record %d at %d", i, r.Offset)
+		}
+	}
+	return nil
+}
+
+func checkDeleteRecords(bootstrap, topic string) error {
+	if _, err := write(bootstrap, records(topic, 20)); err != nil {
+		return err
+	}
+	c := client(bootstrap)
+	defer c.Close()
+	admin, ctx := kadm.NewClient(c), context.Background()
+	var upTo kadm.Offsets
+	upTo.AddOffset(topic, 0, 7, -1)
+	if _, err := admin.DeleteRecords(ctx, upTo); err != nil {
+		return err
+	}
+	starts, err := admin.ListStartOffsets(ctx, topic)
+	if start, _ := starts.Lookup(topic, 0); err != nil || start.Offset != 7 {
+		return fmt.Errorf("begins at %d, %v", start.Offset, err)
+	}
+	if _, err = read(bootstrap, topic, 0, 1, kgo.ConsumeResetOffset(kgo.NoResetOffset())); !errors.Is(err, kerr.OffsetOutOfRange) {
+		return fmt.Errorf("offset 0: %v", err)
+	}
+	return nil
+}
+
 func checkAdmin(bootstrap, topic string) error {
 	c := client(bootstrap)
 	defer c.Close()
@@ -106,20 +184,9 @@ func checkAdmin(bootstrap, topic string) error {
 	if _, err := admin.CreatePartitions(ctx, 1, topic); err != nil {
 		return err
 	}
-	if _, err := write(bootstrap, records(topic, 10)); err != nil {
-		return err
-	}
-	var upTo kadm.Offsets
-	upTo.AddOffset(topic, 0, 4, -1)
-	if _, err := admin.DeleteRecords(ctx, upTo); err != nil {
-		return err
-	}
-	starts, err := admin.ListStartOffsets(ctx, topic)
-	if err != nil {
-		return err
-	}
-	if start, _ := starts.Lookup(topic, 0); start.Offset != 4 {
-		return fmt.Errorf("begins at %d", start.Offset)
+	details, err := admin.ListTopics(ctx, topic)
+	if err != nil || len(details[topic].Partitions) != 3 {
+		return fmt.Errorf("%d partitions, %v", len(details[topic].Partitions), err)
 	}
 	if _, err = admin.DescribeAllLogDirs(ctx, nil); err != nil {
 		return err
@@ -154,8 +221,13 @@ func follow(bootstrap, topic string) {
 	}
 }
 
-// churn makes topics that drop most of what is written at once, and deletes them, until it is killed.
-func churn(bootstrap, topic string) {
+// churn makes topics that drop most of what is written at once, and deletes them, until it is killed;
+// it notes each that is deleted.
+func churn(bootstrap, topic, path string) {
+	notes, err := os.Create(path)
+	if err != nil {
+		panic(err)
+	}
 	c := client(bootstrap)
 	admin, ctx := kadm.NewClient(c), context.Background()
 	short := "1000"
@@ -166,7 +238,9 @@ func churn(bootstrap, topic string) {
 			c.ProduceSync(ctx, records(name, 50)...)
 			time.Sleep(20 * time.Millisecond)
 		}
-		admin.DeleteTopic(ctx, name)
+		if deleted, err := admin.DeleteTopic(ctx, name); err == nil && deleted.Err == nil {
+			fmt.Fprintln(notes, name)
+		}
 	}
 }
 
@@ -188,47 +262,33 @@ func dump(bootstrap, topic string) {
 }
 
 func main() {
-	bootstrap, command, rest := os.Args[1], os.Args[2], os.Args[3:]
-	switch command {
-	case "write":
-		count, _ := strconv.Atoi(rest[0])
-		for i := 1; i+1 < len(rest); i += 2 {
-			codec := kgo.ProducerBatchCompression(codecs[rest[i+1]])
-			if first, err := write(bootstrap, records(rest[i], count), codec); err != nil || first != 0 {
-				fmt.Fprintln(os.Stderr, first, err)
-				os.Exit(1)
+	program.Run(program.Client{
+		Write: func(bootstrap, topic, codec string, count int) error {
+			first, err := write(bootstrap, records(topic, count), kgo.ProducerBatchCompression(codecs[codec]))
+			if err == nil && first != 0 {
+				err = fmt.Errorf("begins at %d", first)
 			}
-		}
-	case "read":
-		count, _ := strconv.Atoi(rest[0])
-		for _, topic := range rest[1:] {
-			found, err := read(bootstrap, topic, 0, count)
-			if err != nil {
-				fmt.Fprintln(os.Stderr, err)
-			}
+			return err
+		},
+		Read: func(bootstrap, topic string, start int64, count int) ([]program.Record, error) {
+			found, err := read(bootstrap, topic, start, count)
+			var all []program.Record
 			for _, r := range found {
-				fmt.Printf("%s\t%d\t%s\t%s\n", topic, r.Offset, r.Key, r.Value)
+				all = append(all, program.Record{Offset: r.Offset, Key: string(r.Key), Value: string(r.Value)})
 			}
-		}
-	case "stream":
-		stream(bootstrap, rest[0], rest[1], rest[2])
-	case "follow":
-		follow(bootstrap, rest[0])
-	case "churn":
-		churn(bootstrap, rest[0])
-	case "dump":
-		dump(bootstrap, rest[0])
-	case "check":
-		checks := []struct {
-			name string
-			run  func(string, string) error
-		}{{"seek", checkSeek}, {"limits_below_a_batch", checkLimits}, {"large_records", checkLarge}, {"admin", checkAdmin}}
-		for _, check := range checks {
-			if err := check.run(bootstrap, rest[0]+"-"+check.name); err != nil {
-				fmt.Printf("failed %s: %v\n", check.name, err)
-			} else {
-				fmt.Println("ok", check.name)
-			}
-		}
-	}
+			return all, err
+		},
+		Checks: []program.Check{
+			{Name: "seek", Run: checkSeek}, {Name: "timestamps", Run: checkTimestamps},
+			{Name: "limits_below_a_batch", Run: checkLimits}, {Name: "large_records", Run: checkLarge},
+			{Name: "long_poll", Run: checkLongPoll}, {Name: "idempotence", Run: checkIdempotence},
+			{Name: "delete_records", Run: checkDeleteRecords}, {Name: "admin", Run: checkAdmin},
+		},
+		More: map[string]func(string, []string){
+			"stream": func(bootstrap string, rest []string) { stream(bootstrap, rest[0], rest[1], rest[2]) },
+			"follow": func(bootstrap string, rest []string) { follow(bootstrap, rest[0]) },
+			"churn":  func(bootstrap string, rest []string) { churn(bootstrap, rest[0], rest[1]) },
+			"dump":   func(bootstrap string, rest []string) { dump(bootstrap, rest[0]) },
+		},
+	})
 }
