@@ -10,7 +10,7 @@ pub const BYTES_ZERO_COPY: &str = "net_bytes_zero_copy_total";
 pub const BYTES_COPIED: &str = "net_bytes_copied_total";
 /// Bytes of responses that belong to no file.
 pub const BYTES_INLINE: &str = "net_bytes_inline_total";
-/// Sockets that lost zero copy; label `reason`.
+/// Sockets, and files on one of them, that lost zero copy; label `reason`.
 pub const FALLBACKS: &str = "net_fallbacks_total";
 /// Windows of a file that were read by another thread, as their pages were not in memory.
 pub const COLD_READS: &str = "net_cold_reads_total";
@@ -22,7 +22,10 @@ pub fn describe_metrics() {
     describe_counter!(BYTES_ZERO_COPY, "bytes of files sent from the page cache");
     describe_counter!(BYTES_COPIED, "bytes of files sent through a buffer");
     describe_counter!(BYTES_INLINE, "bytes of responses outside files");
-    describe_counter!(FALLBACKS, "sockets that lost zero copy, by reason");
+    describe_counter!(
+        FALLBACKS,
+        "sockets, and files on one of them, that lost zero copy, by reason"
+    );
     describe_counter!(COLD_READS, "windows of files read ahead off the runtime");
     describe_counter!(TRUNCATED, "responses whose file was shorter than promised");
 }

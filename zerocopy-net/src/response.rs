@@ -116,6 +116,14 @@ impl Response {
         }
     }
 
+    /// The next slice, unless bytes of it are waiting in a buffer.
+    pub(crate) fn next_file(&self) -> Option<&FileSlice> {
+        match &self.parts[self.next_file_index()?] {
+            Part::File(slice) => Some(slice),
+            _ => None,
+        }
+    }
+
     /// How many pieces are left.
     pub(crate) fn piece_count(&self) -> usize {
         self.parts.len()

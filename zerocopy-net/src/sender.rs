@@ -1,16 +1,20 @@
 //! Sends responses to one socket.
 
 mod cork;
+mod refusals;
 #[cfg(feature = "tokio")]
 mod runtime;
 mod step;
 mod wrapped;
 
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use self::cork::Cork;
+use self::refusals::Refusals;
 use crate::error::SendError;
 use crate::metrics::{self, Counters};
 use crate::path::{CopyReason, SendPath};
@@ -30,13 +34,14 @@ const TURN_BYTES: u64 = 1024 * 1024;
 ///
 /// A response goes out as: bytes by one vectored `sendmsg`, marked `MSG_MORE` where a slice
 /// follows; slices by `sendfile`; the socket corked while a response of several slices is on its
-/// way. Where `sendfile` is refused, or the stream is wrapped, slices are read into a buffer and
-/// written.
+/// way. Where the stream is wrapped, slices are read into a buffer and written; also those of a file
+/// of which `sendfile` is refused, and all further ones if that happens with three files in a row.
 ///
 /// A socket that the other side closed is an error, not a signal, only while `SIGPIPE` is
 /// ignored: Rust programs ignore it from their start.
 pub struct SocketSender {
     path: SendPath,
+    refusals: Refusals,
     cork: Cork,
     turn_bytes: u64,
     counters: Counters,
@@ -58,8 +63,13 @@ impl SocketSender {
     /// For a new socket. Slices go out by `sendfile`.
     #[must_use]
     pub fn new() -> Self {
-        let path = SendPath::ZeroCopy;
-        Self { path, cork: Cork::new(), turn_bytes: TURN_BYTES, counters: Counters::new() }
+        Self {
+            path: SendPath::ZeroCopy,
+            refusals: Refusals::new(),
+            cork: Cork::new(),
+            turn_bytes: TURN_BYTES,
+            counters: Counters::new(),
+        }
     }
 
     /// Copies all slices through a buffer, as if `sendfile` were refused.
@@ -77,7 +87,7 @@ impl SocketSender {
         self
     }
 
-    /// Which way slices go.
+    /// Which way slices go, but for those of a file of which `sendfile` was refused just now.
     #[must_use]
     pub const fn path(&self) -> SendPath {
         self.path
@@ -153,6 +163,23 @@ impl SocketSender {
             metrics::fell_back(reason);
             warning::zero_copy_lost(reason);
         }
+    }
+
+    /// Copies what follows of a file of which `sendfile` was refused. After a few files in a row it
+    /// is the socket that takes none, and everything is copied.
+    fn note_refusal(&mut self, file: &Arc<File>, reason: CopyReason) {
+        if self.refusals.note(file) {
+            self.lose_zero_copy(reason);
+        } else {
+            metrics::fell_back(reason);
+            warning::zero_copy_lost(reason);
+        }
+    }
+
+    /// Whether the next slice goes through a buffer.
+    fn copies(&self, response: &Response) -> bool {
+        self.path != SendPath::ZeroCopy
+            || response.next_file().is_some_and(|slice| self.refusals.stand_for(slice.file()))
     }
 
     fn count_bytes(&self, taken: u64, copied: u64) {

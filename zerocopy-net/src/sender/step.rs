@@ -2,6 +2,7 @@
 
 use std::io::IoSlice;
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use rustix::fs::sendfile;
 use rustix::io::Errno;
@@ -9,7 +10,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use super::{Limits, SocketSender, Step};
 use crate::error::SendError;
-use crate::path::{SendPath, refusal};
+use crate::path::refusal;
 use crate::response::{MAX_PIECES, Response, len_u64};
 
 /// The most that one `sendfile` moves, whatever is asked for.
@@ -27,7 +28,7 @@ impl SocketSender {
             if limits.never_wait && is_cold(response) {
                 return Ok(Step::Cold);
             }
-            if self.path != SendPath::ZeroCopy {
+            if self.copies(response) {
                 response.stage()?;
             }
             let step = if response.front_file().is_some() {
@@ -67,6 +68,7 @@ impl SocketSender {
             Ok(moved) => {
                 let moved = len_u64(moved);
                 response.advance(moved);
+                self.refusals.note_success();
                 self.counters.zero_copy.increment(moved);
                 Ok(Some(Step::Moved))
             }
@@ -77,7 +79,8 @@ impl SocketSender {
                 let Some(reason) = refusal(errno) else {
                     return Err(SendError::socket(response.sent(), errno.into()));
                 };
-                self.lose_zero_copy(reason);
+                let file = Arc::clone(slice.file());
+                self.note_refusal(&file, reason);
                 Ok(None)
             }
         }

@@ -12,27 +12,63 @@ use alluvium_zerocopy_net::{
 use crate::recorder::Counts;
 use crate::support::{file_of, pattern, reader, slice, tcp_pair};
 
+/// The kernel writes these on demand: they have no pages to lend.
+const REFUSED: [&str; 3] = ["/proc/self/limits", "/proc/self/auxv", "/proc/self/uid_map"];
+
+fn refused(path: &str) -> FileSlice {
+    FileSlice::new(Arc::new(File::open(path).unwrap()), 0, 30)
+}
+
+fn start_of(path: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    File::open(path).unwrap().take(30).read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
 #[test]
-fn a_file_that_sendfile_refuses_is_copied_and_the_reason_is_kept() {
-    // The kernel writes this one on demand: it has no pages to lend.
-    let path = "/proc/self/status";
-    let mut expected = String::new();
-    File::open(path).unwrap().take(100).read_to_string(&mut expected).unwrap();
+fn a_file_that_sendfile_refuses_is_copied_and_the_next_one_is_not() {
+    let bytes = pattern(10_000);
+    let file = file_of(&bytes);
     let counts = Counts::default();
     let (server, client) = tcp_pair();
     let received = reader(client);
     metrics::with_local_recorder(&counts, || {
         let mut sender = SocketSender::new();
-        let file = Arc::new(File::open(path).unwrap());
-        let mut response = Response::new().bytes(*b"h").slice(FileSlice::new(file, 0, 100));
-        sender.send(&server, &mut response).unwrap();
-        let refused = matches!(sender.path(), SendPath::Copy(CopyReason::Refused(22)));
-        assert!(refused, "{:?}", sender.path());
+        let bad = refused(REFUSED[0]);
+        for _ in 0..4 {
+            let mut response = Response::new().bytes(*b"h").slice(bad.clone());
+            response.push_slice(slice(&file, 0, 10_000));
+            sender.send(&server, &mut response).unwrap();
+        }
+        assert_eq!(sender.path(), SendPath::ZeroCopy);
     });
     drop(server);
-    assert_eq!(received.join().unwrap(), [b"h", expected.as_bytes()].concat());
+    let once = [b"h", &start_of(REFUSED[0])[..], &bytes].concat();
+    assert!(received.join().unwrap() == once.repeat(4));
     assert_eq!(counts.of(&format!("{FALLBACKS}{{reason=refused}}")), 1);
-    assert_eq!((counts.of(BYTES_COPIED), counts.of(BYTES_ZERO_COPY)), (100, 0));
+    assert_eq!((counts.of(BYTES_COPIED), counts.of(BYTES_ZERO_COPY)), (120, 40_000));
+}
+
+#[test]
+fn a_socket_that_takes_none_of_three_files_is_copied_to_from_then_on() {
+    let file = file_of(&pattern(1_000));
+    let counts = Counts::default();
+    let (server, client) = tcp_pair();
+    let received = reader(client);
+    metrics::with_local_recorder(&counts, || {
+        let mut sender = SocketSender::new();
+        for path in REFUSED {
+            assert_eq!(sender.path(), SendPath::ZeroCopy);
+            sender.send(&server, &mut Response::new().slice(refused(path))).unwrap();
+        }
+        assert!(matches!(sender.path(), SendPath::Copy(CopyReason::Refused(22))));
+        sender.send(&server, &mut Response::new().slice(slice(&file, 0, 1_000))).unwrap();
+    });
+    drop(server);
+    let expected = [&REFUSED.map(start_of).concat()[..], &pattern(1_000)].concat();
+    assert!(received.join().unwrap() == expected);
+    assert_eq!(counts.of(&format!("{FALLBACKS}{{reason=refused}}")), 3);
+    assert_eq!((counts.of(BYTES_COPIED), counts.of(BYTES_ZERO_COPY)), (1_090, 0));
 }
 
 #[test]
