@@ -328,6 +328,28 @@ mod tests {
     }
 
     #[test]
+    fn a_flag_wins_over_the_file_and_a_file_that_is_none_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("server.properties");
+        let text = "# Kafka's\nlog.dirs=/file\nnum.partitions = 4\nnode.id=3\n";
+        fs::write(&path, text).unwrap();
+        let mut args = Args { config: Some(path), ..Args::default() };
+        let settings = Settings::read(&args).unwrap();
+        assert_eq!(settings.logs.log_dirs(), [PathBuf::from("/file")]);
+        assert_eq!((settings.node_id, settings.partition_count), (Some(3), 4));
+
+        args.set = vec!["num.partitions=5".to_owned()];
+        args.data = Some("/flag".into());
+        let settings = Settings::read(&args).unwrap();
+        assert_eq!(settings.logs.log_dirs(), [PathBuf::from("/flag")]);
+        assert_eq!((settings.node_id, settings.partition_count), (Some(3), 5));
+
+        args.config = Some(folder.path().join("absent"));
+        let refused = Settings::read(&args).unwrap_err().to_string();
+        assert!(refused.contains("absent"), "{refused}");
+    }
+
+    #[test]
     fn a_bad_value_names_its_key() {
         for (pair, key) in [
             ("num.partitions=0", "num.partitions"),

@@ -1,6 +1,8 @@
 //! One binary for all integration tests of the crate.
 
 mod bare;
+#[cfg(feature = "tls")]
+mod calls;
 #[cfg(feature = "tokio")]
 mod cancel;
 #[cfg(feature = "tokio")]

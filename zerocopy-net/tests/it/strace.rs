@@ -16,6 +16,7 @@ use alluvium_zerocopy_net::{CopyReason, FileSlice, Response, SendPath, SocketSen
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, ServerConnection, StreamOwned};
 
+use crate::calls::bytes_by_call;
 use crate::support::pattern;
 use crate::tls::{client_config, made_certificate, server_config};
 
@@ -160,28 +161,4 @@ fn serve_tls(folder: &Path) {
         sender.send_wrapped(&mut stream, &mut response).unwrap();
     }
     assert_eq!(sender.path(), SendPath::Copy(CopyReason::Wrapped));
-}
-
-/// Adds up what calls returned, in lines as `7 sendfile(4, 5, [0] => [9], 9) = 9` and
-/// `7 <... read resumed>"..", 9) = 9`.
-fn bytes_by_call(trace: &str) -> BTreeMap<String, u64> {
-    let mut bytes = BTreeMap::new();
-    for line in trace.lines() {
-        let Some((call, returned)) = line.rsplit_once(" = ") else { continue };
-        let Some(Ok(count)) = returned.split(' ').next().map(str::parse::<u64>) else { continue };
-        let call = call.split_once(' ').map_or("", |(_pid, call)| call.trim_start());
-        let call = call.strip_prefix("<... ").unwrap_or(call);
-        let name = call.split(['(', ' ']).next().unwrap_or_default();
-        *bytes.entry(name.to_owned()).or_default() += count;
-    }
-    bytes
-}
-
-#[test]
-fn calls_are_added_up_by_name() {
-    let trace = "7 sendfile(4, 5, [0] => [9], 9) = 9\n8 read(3,  <unfinished ...>\n\
-                 8 <... read resumed>\"a = b\", 9)    = 5\n7 sendfile(4, 5, [9], 9) = -1 EAGAIN\n\
-                 7 sendfile(4, 5, [9] => [10], 1) = 1\n7 +++ exited with 0 +++\n";
-    let expected = BTreeMap::from([("read".to_owned(), 5), ("sendfile".to_owned(), 10)]);
-    assert_eq!(bytes_by_call(trace), expected);
 }

@@ -10,6 +10,7 @@ use kafka_protocol::messages::describe_log_dirs_response::{
 };
 use kafka_protocol::messages::{DescribeLogDirsRequest, DescribeLogDirsResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
+use rustix::fs::statvfs;
 
 use super::codes;
 use crate::broker::Node;
@@ -26,7 +27,7 @@ pub(super) fn answer(node: &Node, request: &DescribeLogDirsRequest) -> DescribeL
         let result = DescribeLogDirsResult::default()
             .with_log_dir(text(&dir))
             .with_error_code(ResponseError::KafkaStorageError.code());
-        results.push(result.with_total_bytes(-1).with_usable_bytes(-1));
+        results.push(result.with_total_bytes(UNKNOWN).with_usable_bytes(UNKNOWN));
     }
     DescribeLogDirsResponse::default().with_error_code(codes::NONE).with_results(results)
 }
@@ -49,13 +50,26 @@ fn describe(node: &Node, dir: &Path, wanted: &Wanted<'_>) -> DescribeLogDirsResu
             .with_name(TopicName(StrBytes::from_string(name)))
             .with_partitions(partitions)
     });
-    // How much room a disk has is not asked for: -1 is "unknown".
+    let (total, usable) = room(dir).unwrap_or((UNKNOWN, UNKNOWN));
     DescribeLogDirsResult::default()
         .with_log_dir(text(dir))
         .with_topics(topics.collect())
-        .with_total_bytes(-1)
-        .with_usable_bytes(-1)
+        .with_total_bytes(total)
+        .with_usable_bytes(usable)
 }
+
+/// The bytes of the disk in all, and those that are left to others than root.
+fn room(dir: &Path) -> Option<(i64, i64)> {
+    let told = statvfs(dir).inspect_err(|error| {
+        tracing::debug!(%error, dir = %dir.display(), "a disk does not tell how much room it has");
+    });
+    let told = told.ok()?;
+    let bytes =
+        |blocks: u64| i64::try_from(blocks.saturating_mul(told.f_frsize)).unwrap_or(i64::MAX);
+    Some((bytes(told.f_blocks), bytes(told.f_bavail)))
+}
+
+const UNKNOWN: i64 = -1;
 
 /// The partitions that are asked for; `None` for all.
 type Wanted<'a> = Option<HashSet<(&'a str, i32)>>;

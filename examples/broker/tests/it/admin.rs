@@ -225,6 +225,10 @@ fn log_dirs_tell_the_size_of_each_log() {
         let [dir] = &response.results[..] else { panic!("{response:?}") };
         let size = i64::try_from(crate::client::batch(&["a"]).len()).unwrap();
         assert_eq!(dir.topics[0].partitions[0].partition_size, size);
+        // From version 4 on also the room on the disk.
+        let (total, usable) = (dir.total_bytes, dir.usable_bytes);
+        let is_told = usable >= 0 && total > usable && total >= 1 << 20;
+        assert_eq!(is_told, version >= 4, "{total} {usable}");
     }
 }
 

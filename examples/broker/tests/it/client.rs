@@ -71,9 +71,9 @@ impl TestBroker {
     }
 }
 
-/// One connection.
-pub(crate) struct Client {
-    pub(crate) socket: TcpStream,
+/// One connection, of a socket or through TLS.
+pub(crate) struct Client<S = TcpStream> {
+    pub(crate) socket: S,
     correlation_id: i32,
 }
 
@@ -82,6 +82,12 @@ impl Client {
         let socket = TcpStream::connect(addr).unwrap();
         socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         socket.set_nodelay(true).unwrap();
+        Self::over(socket)
+    }
+}
+
+impl<S: Read + Write> Client<S> {
+    pub(crate) const fn over(socket: S) -> Self {
         Self { socket, correlation_id: 0 }
     }
 

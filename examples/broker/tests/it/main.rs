@@ -1,6 +1,8 @@
 //! The broker over loopback, asked by a client of a few lines.
 
 mod admin;
+#[path = "../../../../zerocopy-net/tests/it/calls.rs"]
+mod calls;
 mod client;
 mod fetch;
 mod hostile;
@@ -8,4 +10,6 @@ mod list_offsets;
 mod metadata;
 mod produce;
 mod restart;
+#[cfg(feature = "tls")]
+mod tls;
 mod zero_copy;

@@ -16,6 +16,7 @@ use kafka_protocol::messages::{FetchResponse, RequestHeader, ResponseHeader};
 use kafka_protocol::protocol::{Decodable, Encodable};
 use tempfile::TempDir;
 
+use crate::calls::bytes_by_call;
 use crate::client::{TestBroker, batch, fetch};
 
 /// Records of a batch, and bytes of the value of each: nearly a MiB together.
@@ -43,27 +44,14 @@ fn records_go_to_a_plaintext_consumer_by_sendfile() {
 #[cfg(feature = "tls")]
 #[test]
 fn records_go_to_a_tls_consumer_by_a_copy_unless_the_kernel_encrypts() {
-    use std::sync::Arc;
-
     use alluvium_zerocopy_net::kernel_tls::KernelTls;
-    use rustls::pki_types::ServerName;
-    use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
     let folder = tempfile::tempdir().unwrap();
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    let [cert, key] = ["cert.pem", "key.pem"].map(|name| folder.path().join(name));
-    fs::write(&cert, made.cert.pem()).unwrap();
-    fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let flags = ["--tls-cert", cert.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
-    let Some(traced) = Traced::start(&flags) else { return };
-    let mut roots = RootCertStore::empty();
-    roots.add(made.cert.der().clone()).unwrap();
-    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    let name = ServerName::try_from("localhost").unwrap();
-    let connection = ClientConnection::new(Arc::new(config), name).unwrap();
-    let socket = TcpStream::connect(traced.addr).unwrap();
+    let certificate = crate::tls::Certificate::new(folder.path());
+    let [cert, key] = certificate.files.each_ref().map(|file| file.to_str().unwrap());
+    let Some(traced) = Traced::start(&["--tls-cert", cert, "--tls-key", key]) else { return };
     let kernel_encrypts = KernelTls::attach(TcpStream::connect(traced.addr).unwrap()).is_ok();
-    let received = fetch_all(StreamOwned::new(connection, socket));
+    let received = fetch_all(certificate.connect(traced.addr));
     let moved = traced.stop();
     println!("{received} bytes of records over TLS, moved by call: {moved:?}");
     let by = if kernel_encrypts { "sendfile" } else { "pread64" };
@@ -192,19 +180,4 @@ fn behind(records: &[u8]) -> i64 {
         rest = behind;
     }
     next
-}
-
-/// Adds up what calls returned, in lines as `7 sendfile(4, 5, [0] => [9], 9) = 9` and
-/// `7 <... read resumed>"..", 9) = 9`.
-fn bytes_by_call(trace: &str) -> BTreeMap<String, u64> {
-    let mut bytes = BTreeMap::new();
-    for line in trace.lines() {
-        let Some((call, returned)) = line.rsplit_once(" = ") else { continue };
-        let Some(Ok(count)) = returned.split(' ').next().map(str::parse::<u64>) else { continue };
-        let call = call.split_once(' ').map_or("", |(_pid, call)| call.trim_start());
-        let call = call.strip_prefix("<... ").unwrap_or(call);
-        let name = call.split(['(', ' ']).next().unwrap_or_default();
-        *bytes.entry(name.to_owned()).or_default() += count;
-    }
-    bytes
 }
