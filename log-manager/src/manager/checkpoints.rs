@@ -40,8 +40,10 @@ impl Shared {
         dir: &Arc<DataDir>,
         kind: CheckpointKind,
     ) -> Result<(), ManagerError> {
-        let offsets = self.offsets_of(dir, kind);
-        offsets.write(self.pool.io(), kind, dir.path()).map_err(|source| {
+        let one_at_a_time = dir.checkpoint.lock();
+        let written = self.offsets_of(dir, kind).write(self.pool.io(), kind, dir.path());
+        drop(one_at_a_time);
+        written.map_err(|source| {
             dir.fail(LogError::File { source });
             let path: PathBuf = dir.path().to_path_buf();
             ManagerError::Offline { path }

@@ -23,6 +23,9 @@ pub(super) struct DataDir {
     /// Logs in it, copies on their way included.
     pub(super) log_count: AtomicUsize,
     retired: AtomicBool,
+    /// Held while a checkpoint is put together and written: all of them pass through one temporary
+    /// name each, and the last one written must be the newest.
+    pub(super) checkpoint: Mutex<()>,
     /// The names of the partitions that the start has set aside.
     strays: Mutex<Vec<String>>,
 }
@@ -36,6 +39,7 @@ impl DataDir {
             id: OnceLock::new(),
             log_count: AtomicUsize::new(0),
             retired: AtomicBool::new(false),
+            checkpoint: Mutex::new(()),
             strays: Mutex::default(),
         }
     }

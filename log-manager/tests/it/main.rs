@@ -2,6 +2,7 @@
 
 mod append_checks;
 mod batches;
+mod checkpointing;
 mod cluster;
 mod committing;
 mod disk;
