@@ -2,7 +2,7 @@
 //! `cargo bench -p alluvium-zerocopy-net --features tokio`.
 //!
 //! One thread. A task measures how late each millisecond comes; beside it 256 MiB of a cold file are
-//! sent, by `SocketSender` and by a `sendfile` that waits for the disk.
+//! sent, by `SocketSender`, the same with `ReadAhead`, and by a `sendfile` that waits for the disk.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use alluvium_segment::page_cache::drop_pages;
-use alluvium_zerocopy_net::{FileSlice, Response, SocketSender, TokioSocket};
+use alluvium_zerocopy_net::{FileSlice, ReadAhead, Response, SocketSender, TokioSocket};
 use rustix::fs::sendfile;
 use tokio::task::yield_now;
 
@@ -29,17 +29,25 @@ fn main() {
     println!(
         "way             MiB/s   a tick is late by, in microseconds: median     99 %  longest"
     );
-    for (name, waits) in [("SocketSender", false), ("bare sendfile", true), ("SocketSender", false)]
-    {
+    for way in [Way::Sender, Way::ReadAhead, Way::Sendfile, Way::Sender, Way::ReadAhead] {
         let file = cold_file(file_bytes);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let (mut late, seconds) = runtime.block_on(serve(&file, file_bytes, waits));
+        let (mut late, seconds) = runtime.block_on(serve(&file, file_bytes, way));
         late.sort();
         let at = |share: usize| late[(late.len() - 1) * share / 100].as_micros();
         let mib = u32::try_from(file_bytes >> 20).unwrap();
-        let rate = f64::from(mib) / seconds;
-        println!("{name:<14} {rate:>6.0} {:>44} {:>8} {:>8}", at(50), at(99), at(100));
+        let (rate, way) = (f64::from(mib) / seconds, format!("{way:?}"));
+        println!("{way:<14} {rate:>6.0} {:>44} {:>8} {:>8}", at(50), at(99), at(100));
     }
+}
+
+/// Who sends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Sender,
+    /// `Sender`, after advice to the kernel.
+    ReadAhead,
+    Sendfile,
 }
 
 /// A file of which nothing is in memory.
@@ -56,21 +64,26 @@ fn cold_file(file_bytes: u64) -> Arc<File> {
 
 /// Sends the file while another task counts milliseconds. Returns how late each came, and the time of
 /// it all.
-async fn serve(file: &Arc<File>, file_bytes: u64, waits: bool) -> (Vec<Duration>, f64) {
+async fn serve(file: &Arc<File>, file_bytes: u64, way: Way) -> (Vec<Duration>, f64) {
     let (socket, client) = connection();
     let drained = std::thread::spawn(move || drain(client));
     let is_done = AtomicBool::new(false);
     let start = Instant::now();
     let send = async {
-        let mut sender = SocketSender::new();
+        let (mut sender, mut ahead) = (SocketSender::new(), ReadAhead::new());
         for position in (0..file_bytes).step_by(1 << 20) {
-            if waits {
+            if way == Way::Sendfile {
                 send_waiting(&socket, file, position).await;
             } else {
                 let slice = FileSlice::new(Arc::clone(file), position, FETCH_BYTES);
+                if way == Way::ReadAhead {
+                    ahead.note(&slice);
+                }
                 let mut response = Response::new().slice(slice);
                 sender.send_async(&socket, &mut response).await.unwrap();
             }
+            // A server waits for the next request here.
+            yield_now().await;
         }
         is_done.store(true, Ordering::Relaxed);
     };

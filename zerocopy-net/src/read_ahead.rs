@@ -24,8 +24,9 @@ const AHEAD_BYTES: u64 = 4 * 1024 * 1024;
 #[derive(Debug, Default)]
 pub struct ReadAhead {
     file: Weak<File>,
-    /// The byte behind the last slice.
-    next: u64,
+    /// The last slice. The next one may begin inside of it: a fetch often ends within a batch, and
+    /// the reader goes on with all of that batch.
+    last: Range<u64>,
     in_order: u32,
     /// Bytes of `file` before this were looked at, and asked for if they were not in memory.
     asked_until: u64,
@@ -56,7 +57,11 @@ impl ReadAhead {
     /// for each 2 MiB. None of them waits for the data; metadata of the file system may be waited for.
     pub fn note(&mut self, slice: &FileSlice) {
         let is_same = self.file.as_ptr() == Arc::as_ptr(slice.file());
-        let follows = slice.position() == if is_same { self.next } else { 0 };
+        let follows = if is_same {
+            self.last.start < slice.position() && slice.position() <= self.last.end
+        } else {
+            slice.position() == 0
+        };
         self.in_order = if follows { self.in_order.saturating_add(1) } else { 0 };
         if !is_same || !follows {
             self.drop_brought(u64::MAX);
@@ -64,7 +69,7 @@ impl ReadAhead {
             self.asked_until = slice.position();
             self.brought = 0..0;
         }
-        self.next = slice.position().saturating_add(slice.len());
+        self.last = slice.position()..slice.position().saturating_add(slice.len());
         if self.in_order >= IN_ORDER {
             self.ask(slice);
             self.drop_brought(slice.position());
@@ -79,11 +84,11 @@ impl ReadAhead {
 
     /// Asks for what follows the slice, once half of what was asked for is used up.
     fn ask(&mut self, slice: &FileSlice) {
-        if self.asked_until > self.next.saturating_add(AHEAD_BYTES / 2) {
+        if self.asked_until > self.last.end.saturating_add(AHEAD_BYTES / 2) {
             return;
         }
         let file_end = slice.file().metadata().map_or(0, |metadata| metadata.len());
-        let end = self.next.saturating_add(AHEAD_BYTES).min(file_end);
+        let end = self.last.end.saturating_add(AHEAD_BYTES).min(file_end);
         let bytes = self.asked_until.max(slice.position())..end;
         self.asked_until = end.max(self.asked_until);
         if bytes.is_empty() || page_cache::is_resident(slice.file(), bytes.clone()).unwrap_or(true)

@@ -10,4 +10,4 @@ mod store;
 mod wire;
 
 pub use broker::{Broker, StartError};
-pub use settings::{Args, Settings, SettingsError};
+pub use settings::{Args, ReadAheadMode, Settings, SettingsError};

@@ -3,6 +3,7 @@
 mod budget;
 mod connection;
 mod frame;
+mod readers;
 mod reply;
 mod server;
 mod stream;

@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use alluvium_log_manager::{BrokerConfig, ConfigError};
 use alluvium_recovery::{Damage, Properties};
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
 /// One Kafka broker on one node, over the log storage of Alluvium.
 #[derive(Clone, Debug, Default, Parser)]
@@ -31,6 +31,9 @@ pub struct Args {
     /// Address of the Prometheus endpoint; none without.
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
+    /// What the kernel is told about fetches in order.
+    #[arg(long, value_name = "MODE", default_value = "ahead")]
+    pub read_ahead: ReadAheadMode,
     /// Certificate chain for TLS, a PEM file.
     #[cfg(feature = "tls")]
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -39,6 +42,19 @@ pub struct Args {
     #[cfg(feature = "tls")]
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
+}
+
+/// What the kernel is told about consumers that fetch a log in order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[non_exhaustive]
+pub enum ReadAheadMode {
+    /// Nothing.
+    None,
+    /// What comes next is asked for.
+    #[default]
+    Ahead,
+    /// The same, and pages that were brought in for a consumer are let go behind it.
+    DropBehind,
 }
 
 /// What the broker runs with.
@@ -74,6 +90,8 @@ pub struct Settings {
     /// Milliseconds in which the next MiB of a frame, or its rest, must have come, and in which
     /// some of an answer must have been read.
     pub stall_ms: u64,
+    /// What the kernel is told about fetches in order.
+    pub read_ahead: ReadAheadMode,
     /// Certificate and key for TLS.
     #[cfg(feature = "tls")]
     pub tls: Option<(PathBuf, PathBuf)>,
@@ -140,6 +158,7 @@ impl Settings {
             max_in_flight_bytes: 256 << 20,
             max_idle_ms: 600_000,
             stall_ms: 30_000,
+            read_ahead: ReadAheadMode::default(),
             #[cfg(feature = "tls")]
             tls: None,
         }
@@ -173,6 +192,7 @@ impl Settings {
         let mut settings = Self::from_properties(&properties)?;
         settings.listen = args.listen.unwrap_or(settings.listen);
         settings.metrics = args.metrics;
+        settings.read_ahead = args.read_ahead;
         if let Some(text) = &args.advertise {
             settings.advertise = Some(host_and_port("--advertise", text)?);
         }

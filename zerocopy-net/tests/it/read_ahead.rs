@@ -28,6 +28,18 @@ fn a_reader_counts_as_in_order_from_its_third_slice_in_a_row() {
 }
 
 #[test]
+fn a_reader_that_repeats_the_batch_which_was_cut_goes_in_order() {
+    let file = cold();
+    let mut ahead = ReadAhead::new();
+    for index in 0..3 {
+        ahead.note(&slice(&file, index * 900, 1000));
+    }
+    assert!(ahead.is_in_order());
+    ahead.note(&slice(&file, 1800, 1000));
+    assert!(!ahead.is_in_order(), "the same slice again");
+}
+
+#[test]
 fn the_start_of_another_file_continues_a_reader_that_rolls_over() {
     let (first, second) = (cold(), cold());
     let mut ahead = ReadAhead::new();

@@ -53,7 +53,10 @@ pub(super) async fn answer(
             || waits.is_empty()
             || Instant::now() >= deadline;
         if is_done {
-            return Ok(node.usage.busy(|| response::build(header, &request, &read.partitions)));
+            return Ok(node.usage.busy(|| {
+                job.note_readers(peer, &read.partitions);
+                response::build(header, &request, &read.partitions)
+            }));
         }
         tokio::select! {
             () = any_of(waits) => {}
@@ -134,6 +137,20 @@ impl<'a> Job<'a> {
         topics.filter_map(|(asked, topic)| Some((asked, topic.as_ref().ok()?))).flat_map(
             |(asked, topic)| asked.partitions.iter().filter_map(|asked| topic.log(asked.partition)),
         )
+    }
+
+    /// Notes what is about to be sent, so that what follows is asked for.
+    fn note_readers(&self, peer: &Peer<'_>, reads: &[PartitionRead]) {
+        let mut reads = reads.iter();
+        for (asked, topic) in self.request.topics.iter().zip(&self.topics) {
+            for (asked, read) in asked.partitions.iter().zip(&mut reads) {
+                let (Ok(topic), Ok(found)) = (topic, &read.outcome) else { continue };
+                let fetched = found.fetched.as_ref();
+                if let Some(slice) = fetched.and_then(|fetched| fetched.slice.as_ref()) {
+                    peer.readers.note(topic.id, asked.partition, slice);
+                }
+            }
+        }
     }
 
     /// Reads all partitions in order, as long as the limit on bytes allows; the first batch of

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::frame::{FrameReader, Header, Patience};
+use super::readers::Readers;
 use super::stream::Stream;
 use super::{Hangup, Reply};
 use crate::api;
@@ -22,6 +23,7 @@ pub(crate) struct Peer<'a> {
     /// The address that the client came to.
     pub(crate) local: SocketAddr,
     pub(crate) stopping: watch::Receiver<bool>,
+    pub(crate) readers: &'a Readers,
 }
 
 impl Peer<'_> {
@@ -43,6 +45,7 @@ pub(super) async fn serve(
 ) -> Result<(), Hangup> {
     let local = stream.socket().local_addr().map_err(|source| Hangup::Socket { source })?;
     let (mut reader, mut sender) = (FrameReader::default(), SocketSender::new());
+    let readers = Readers::new(node.settings.read_ahead);
     let patience = Patience {
         idle: Duration::from_millis(node.settings.max_idle_ms),
         stall: Duration::from_millis(node.settings.stall_ms),
@@ -56,7 +59,7 @@ pub(super) async fn serve(
         };
         let Some(mut frame) = next else { break };
         let header = Header::parse(&frame.bytes)?;
-        let peer = Peer { stream: &stream, local, stopping: stopping.clone() };
+        let peer = Peer { stream: &stream, local, stopping: stopping.clone(), readers: &readers };
         let reply = api::answer(&node, &peer, &header, &mut frame.bytes).await?;
         node.budget.recycle(frame.bytes);
         if let Some(reply) = reply {

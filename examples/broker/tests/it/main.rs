@@ -9,6 +9,7 @@ mod hostile;
 mod list_offsets;
 mod metadata;
 mod produce;
+mod read_ahead;
 mod restart;
 #[cfg(feature = "tls")]
 mod tls;
