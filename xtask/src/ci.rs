@@ -24,6 +24,7 @@ pub(crate) fn run(flags: &flags::Ci) -> Result<()> {
         stages.run("oracle", "cargo xtask oracle", oracle::run_whole);
         stages.run("strace", "cargo xtask strace", || strace::run(None));
         stages.run("clients", "cargo xtask clients", clients::run_cases);
+        stages.run("soak", "cargo xtask clients --soak 20", || clients::soak(20));
         break_things(&mut stages);
     } else {
         stages.skip("oracle", "needs a real Kafka: cargo xtask ci --full");

@@ -25,9 +25,18 @@ pub(crate) fn run(flags: &flags::Clients) -> Result<()> {
         return bench::run(flags.quick);
     }
     match flags.soak {
-        Some(seconds) => soak::run(seconds),
+        Some(seconds) => soak(seconds),
         None => run_cases(),
     }
+}
+
+/// Lets 50 clients work on a broker for so many seconds, kills some of them all the time.
+///
+/// # Errors
+///
+/// When a record is missing, memory grows, or the broker does not stop cleanly.
+pub(crate) fn soak(seconds: u64) -> Result<()> {
+    soak::run(seconds)
 }
 
 /// Runs every case once.

@@ -94,7 +94,8 @@ impl Soak<'_> {
         let name = format!("c{}", self.started);
         let topic = format!("soak-{}", seat % TOPICS);
         let notes = self.scratch.join(format!("{topic}.{name}.acks")).display().to_string();
-        let churned = format!("churn-{name}");
+        // What a killed one leaves behind is deleted by the next on its seat.
+        let churned = format!("churn-{seat}");
         let deleted = self.scratch.join(format!("{name}.deleted")).display().to_string();
         let args: Vec<&str> = match seat {
             ..WRITERS => vec![&self.bootstrap, "stream", &topic, &name, &notes],
