@@ -309,6 +309,10 @@ impl Io {
         if let Some((hook, path)) = self.named(path) {
             limit(hook, &IoCall::Sync { path: &path })?;
         }
+        #[cfg(alluvium_mutant)]
+        if crate::mutant::is("no-log-sync") && path().extension().is_some_and(|end| end == "log") {
+            return Ok(());
+        }
         file.sync_data()
     }
 
@@ -318,6 +322,10 @@ impl Io {
     ///
     /// As the system calls.
     pub fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        #[cfg(alluvium_mutant)]
+        if crate::mutant::is("no-directory-sync") {
+            return Ok(());
+        }
         self.ask(|| IoCall::SyncDir { path })?;
         File::open(path)?.sync_all()
     }

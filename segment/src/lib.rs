@@ -9,6 +9,8 @@ mod exact;
 mod headers;
 mod index_slot;
 mod io;
+#[cfg(alluvium_mutant)]
+pub mod mutant;
 mod names;
 pub mod page_cache;
 mod partition_dir;

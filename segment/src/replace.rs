@@ -142,6 +142,11 @@ impl Replacement {
         steps.push(ReplaceStep::SyncNames);
         steps.extend(all(&mut self.new.iter(), Suffix::None));
         steps.push(ReplaceStep::SyncNames);
+        #[cfg(alluvium_mutant)]
+        steps.sort_by_key(|step| {
+            let is_old = matches!(step, ReplaceStep::Rename { to: Suffix::Deleted, .. });
+            !(is_old && crate::mutant::is("swapped-rename"))
+        });
         steps
     }
 
