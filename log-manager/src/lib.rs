@@ -7,6 +7,7 @@ mod clock;
 mod config;
 mod error_code;
 mod gate;
+mod keeper;
 mod log;
 mod manager;
 pub mod metrics;
@@ -27,6 +28,7 @@ pub use config::{
 };
 pub use error_code::ErrorCode;
 pub use gate::{CleaningGate, NoCleaner};
+pub use keeper::RecoveryPointKeeper;
 pub use log::{
     AbortedTransaction, AppendError, Appended, CleaningView, Closed, DirHealth, Durability,
     Fetched, FoundOffset, Isolation, LeaderRequest, Log, LogError, LogOptions, LogPosition,

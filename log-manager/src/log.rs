@@ -34,7 +34,7 @@ use alluvium_segment::{ActiveSegment, PartitionDir};
 
 use crate::notify::Notifier;
 use crate::sync::{ArcSwap, ArcSwapOption, AtomicBool, AtomicI64, AtomicU8, Mutex};
-use crate::{Background, Changed, Clock, LogConfig, LogVersion};
+use crate::{Background, Changed, Clock, LogConfig, LogVersion, RecoveryPointKeeper};
 
 pub use append::{Appended, LeaderRequest};
 pub use close::Closed;
@@ -86,6 +86,7 @@ pub(crate) struct Shared {
     durability: Durability,
     commits: Commits,
     recovery_point: AtomicI64,
+    keeper: Option<Arc<dyn RecoveryPointKeeper>>,
     last_flush_ms: AtomicI64,
     epochs: ArcSwap<LeaderEpochCache>,
     writer: Mutex<Writer>,

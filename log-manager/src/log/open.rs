@@ -79,6 +79,13 @@ impl LogOptions {
         let partition = PartitionDir::open(&dir, &lock, &pool)?;
         let loaded = load(&partition, &self.load_config(), progress)
             .map_err(|source| LogError::Load { source })?;
+        if loaded.recovery_point < self.recovery_point
+            && let Some(keeper) = &self.keeper
+        {
+            // What is appended next was never below the old one.
+            let lowered = keeper.lower(loaded.recovery_point);
+            lowered.map_err(|source| LogError::File { source })?;
+        }
         let log = self.start(&dir, partition, loaded)?;
         Ok(log)
     }
@@ -132,6 +139,7 @@ impl LogOptions {
             durability: self.durability,
             commits: Commits::new(loaded.recovery_point),
             recovery_point: AtomicI64::new(loaded.recovery_point.get()),
+            keeper: self.keeper,
             last_flush_ms: AtomicI64::new(now.get()),
             epochs: ArcSwap::from_pointee(loaded.epochs.clone()),
             writer: Mutex::new(Writer {

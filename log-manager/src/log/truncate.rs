@@ -14,7 +14,9 @@ impl Log {
     /// Drops the records from `offset` on; returns whether there were any. Whole batches go: a
     /// batch that holds `offset` goes as a whole, and the log ends at `offset` all the same.
     ///
-    /// The cut is durable when the call returns: one sync of the segment, one of the directory.
+    /// The cut is durable when the call returns: one sync of the segment, one of the directory. The
+    /// recovery point is lowered before, and what is kept of it by a
+    /// [`RecoveryPointKeeper`](crate::RecoveryPointKeeper): two syncs more.
     ///
     /// At or above the log end nothing is removed, but leader epochs that begin there are
     /// forgotten: two elections without records in between leave such.
@@ -26,7 +28,7 @@ impl Log {
     /// `OffsetOutOfRange` below 0, `Closed`. Where a file cannot be changed, the log stands half
     /// cut: its directory goes `Offline`, and recovery mends it.
     pub fn truncate_to(&self, offset: Offset) -> Result<bool, LogError> {
-        self.change_durably(|writer, shared, config, effects| {
+        self.cut_at(offset, |writer, shared, config, effects| {
             let (min, max) = (Offset::new(0), shared.log_end());
             if offset < min {
                 return Err(LogError::OffsetOutOfRange { offset, min, max });
@@ -57,7 +59,7 @@ impl Log {
         offset: Offset,
         log_start_offset: Option<Offset>,
     ) -> Result<(), LogError> {
-        self.change_durably(|writer, shared, config, effects| {
+        self.cut_at(offset, |writer, shared, config, effects| {
             let (min, max) = (Offset::new(0), Offset::MAX);
             if offset < min {
                 return Err(LogError::OffsetOutOfRange { offset, min, max });
@@ -72,26 +74,37 @@ impl Log {
         &self,
         work: impl FnOnce(&mut Writer, &Arc<Shared>, &LogConfig, &mut Effects) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
-        self.change_holding(None, work)
+        self.change_holding(self.shared.writer.lock(), None, work)
     }
 
-    /// As [`change`](Self::change), for work that syncs: no flush runs beside it.
-    fn change_durably<T>(
+    /// As [`change`](Self::change), for a cut at `offset`: no flush runs beside it, and the recovery
+    /// point does not lie above.
+    fn cut_at<T>(
         &self,
+        offset: Offset,
         work: impl FnOnce(&mut Writer, &Arc<Shared>, &LogConfig, &mut Effects) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
-        self.change_holding(Some(self.shared.flushing.lock()), work)
+        let shared = &self.shared;
+        let flushing = shared.flushing.lock();
+        loop {
+            shared.lower_recovery_point(offset)?;
+            let writer = shared.writer.lock();
+            // A log start that has passed the cut meanwhile took the recovery point along.
+            if !shared.is_recovered_above(offset) {
+                return self.change_holding(writer, Some(flushing), work);
+            }
+        }
     }
 
     fn change_holding<T>(
         &self,
+        mut writer: MutexGuard<'_, Writer>,
         flushing: Option<MutexGuard<'_, Vec<PathBuf>>>,
         work: impl FnOnce(&mut Writer, &Arc<Shared>, &LogConfig, &mut Effects) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
         let shared = &self.shared;
         let config = shared.config.load();
         let mut effects = Effects::default();
-        let mut writer = shared.writer.lock();
         shared.check_open()?;
         let result = work(&mut writer, shared, &config, &mut effects);
         drop(writer);
@@ -99,6 +112,29 @@ impl Log {
         effects.run(shared);
         shared.notifier.notify();
         result
+    }
+}
+
+impl Shared {
+    /// Lowers the recovery point to a cut that is about to be made, where it is kept too.
+    fn lower_recovery_point(&self, offset: Offset) -> Result<(), LogError> {
+        self.check_open()?;
+        if !self.is_recovered_above(offset) {
+            return Ok(());
+        }
+        self.recovery_point.fetch_min(offset.get(), Ordering::AcqRel);
+        #[cfg(alluvium_mutant)]
+        if alluvium_segment::mutant::is("late-recovery-point") {
+            return Ok(());
+        }
+        let Some(keeper) = &self.keeper else { return Ok(()) };
+        keeper.lower(offset).map_err(|source| self.disk_failed(LogError::File { source }))
+    }
+
+    /// Whether a cut at `offset` removes something below the recovery point.
+    fn is_recovered_above(&self, offset: Offset) -> bool {
+        let is_cut = Offset::new(0) <= offset && offset < self.log_end();
+        is_cut && offset.get() < self.recovery_point.load(Ordering::Acquire)
     }
 }
 
@@ -134,9 +170,7 @@ impl Writer {
         let now = shared.clock.now();
         self.active_mut().truncate_to(offset, now)?;
         shared.segments.load().publish_end();
-        // Were the cut lost in a crash, what is appended next would lie behind what was cut off.
-        self.active_mut().segment().flush_log()?;
-        shared.dir.sync_names()?;
+        self.sync_cut(shared)?;
         shared.recovery_point.fetch_min(offset.get(), Ordering::AcqRel);
         shared.commits.lower(offset);
         self.cut_epochs(shared, offset, effects);
@@ -144,6 +178,16 @@ impl Writer {
         self.rebuild_producers(shared, offset)?;
         self.cap_high_watermark(shared);
         Ok(())
+    }
+
+    /// Were the cut lost in a crash, what is appended next would lie behind what was cut off.
+    fn sync_cut(&mut self, shared: &Shared) -> Result<(), LogError> {
+        #[cfg(alluvium_mutant)]
+        if alluvium_segment::mutant::is("unsynced-cut") {
+            return Ok(());
+        }
+        self.active_mut().segment().flush_log()?;
+        Ok(shared.dir.sync_names()?)
     }
 
     fn restart_at(

@@ -41,7 +41,13 @@ impl Shared {
         kind: CheckpointKind,
     ) -> Result<(), ManagerError> {
         let one_at_a_time = dir.checkpoint.lock();
-        let written = self.offsets_of(dir, kind).write(self.pool.io(), kind, dir.path());
+        let io = self.pool.io();
+        let written = match kind {
+            CheckpointKind::RecoveryPoint => {
+                dir.write_recovery_points(io, || self.offsets_of(dir, kind))
+            }
+            _ => self.offsets_of(dir, kind).write(io, kind, dir.path()),
+        };
         drop(one_at_a_time);
         written.map_err(|source| {
             dir.fail(LogError::File { source });
@@ -68,6 +74,10 @@ impl Shared {
 /// What a checkpoint says of a log; nothing where the default says the same.
 fn offset_of(log: &Log, kind: CheckpointKind) -> Option<Offset> {
     match kind {
+        #[cfg(alluvium_mutant)]
+        CheckpointKind::RecoveryPoint if alluvium_segment::mutant::is("early-recovery-point") => {
+            Some(log.log_end_offset())
+        }
         CheckpointKind::RecoveryPoint => Some(log.recovery_point()),
         CheckpointKind::HighWatermark => Some(log.high_watermark()),
         CheckpointKind::LogStart => {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use alluvium_record_format::Uuid;
-use alluvium_recovery::{PartitionMetadata, TopicPartition, sync_directory};
+use alluvium_recovery::{FileError, PartitionMetadata, TopicPartition, sync_directory};
 use alluvium_segment::PartitionDirName;
 
-use super::data_dir::DataDir;
+use super::data_dir::{DataDir, KeptInCheckpoint};
 use super::{Hosted, LogManager, ManagerError, Shared};
 use crate::{Log, LogError, LogOptions};
 
@@ -185,8 +185,7 @@ impl Shared {
             dir.fail(LogError::Directory { path: path.clone(), source });
             return Err(ManagerError::Offline { path });
         }
-        // No flush of the log makes the name of its own directory durable.
-        if let Err(source) = sync_directory(self.pool.io(), dir.path()) {
+        if let Err(source) = self.sync_name(dir) {
             dir.fail(LogError::File { source });
             return Err(ManagerError::Offline { path });
         }
@@ -202,10 +201,25 @@ impl Shared {
         Ok(log)
     }
 
+    /// No flush of a log makes the name of its own directory durable.
+    fn sync_name(&self, dir: &DataDir) -> Result<(), FileError> {
+        #[cfg(alluvium_mutant)]
+        if alluvium_segment::mutant::is("unsynced-name") {
+            return Ok(());
+        }
+        sync_directory(self.pool.io(), dir.path())
+    }
+
     /// How a log of this broker is opened.
-    pub(super) fn log_options(&self, dir: &DataDir, partition: &TopicPartition) -> LogOptions {
+    pub(super) fn log_options(&self, dir: &Arc<DataDir>, partition: &TopicPartition) -> LogOptions {
+        let keeper = KeptInCheckpoint {
+            dir: Arc::clone(dir),
+            partition: partition.clone(),
+            io: self.pool.io().clone(),
+        };
         let options = Log::options()
             .config(self.topic_config(partition.topic()))
+            .recovery_point_keeper(Arc::new(keeper))
             .clock(Arc::clone(&self.clock))
             .background(Arc::clone(&self.background))
             .producers(self.producers)

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use alluvium_record_format::Uuid;
-use alluvium_segment::DirLock;
+use alluvium_record_format::{Offset, Uuid};
+use alluvium_recovery::{CheckpointKind, FileError, OffsetCheckpoint, TopicPartition};
+use alluvium_segment::{DirLock, Io};
 use parking_lot::Mutex;
 
-use crate::{DirHealth, LogError};
+use crate::{DirHealth, LogError, RecoveryPointKeeper};
 
 /// One log directory.
 #[derive(Debug)]
@@ -28,6 +29,9 @@ pub(super) struct DataDir {
     pub(super) checkpoint: Mutex<()>,
     /// The names of the partitions that the start has set aside.
     strays: Mutex<Vec<String>>,
+    /// What the checkpoint of recovery points says, as it was read or written last. Held while it is
+    /// written, so that no older offset is written over one that a truncation has lowered.
+    recovery_points: Mutex<OffsetCheckpoint>,
 }
 
 impl DataDir {
@@ -41,6 +45,7 @@ impl DataDir {
             retired: AtomicBool::new(false),
             checkpoint: Mutex::new(()),
             strays: Mutex::default(),
+            recovery_points: Mutex::default(),
         }
     }
 
@@ -114,5 +119,47 @@ impl DataDir {
 
     pub(super) fn log_count(&self) -> usize {
         self.log_count.load(Ordering::Acquire)
+    }
+}
+
+impl DataDir {
+    /// What the checkpoint said when the directory was opened.
+    pub(super) fn set_recovery_points(&self, offsets: OffsetCheckpoint) {
+        *self.recovery_points.lock() = offsets;
+    }
+
+    /// Writes the recovery points that `collect` finds, no truncation beside it.
+    pub(super) fn write_recovery_points(
+        &self,
+        io: &Io,
+        collect: impl FnOnce() -> OffsetCheckpoint,
+    ) -> Result<(), FileError> {
+        let mut written = self.recovery_points.lock();
+        let offsets = collect();
+        offsets.write(io, CheckpointKind::RecoveryPoint, self.path())?;
+        *written = offsets;
+        Ok(())
+    }
+}
+
+/// The recovery point of one log, in the checkpoint of its directory.
+#[derive(Debug)]
+pub(super) struct KeptInCheckpoint {
+    pub(super) dir: Arc<DataDir>,
+    pub(super) partition: TopicPartition,
+    pub(super) io: Io,
+}
+
+impl RecoveryPointKeeper for KeptInCheckpoint {
+    fn lower(&self, offset: Offset) -> Result<(), FileError> {
+        let mut written = self.dir.recovery_points.lock();
+        if written.offset(&self.partition).is_none_or(|kept| kept <= offset) {
+            return Ok(());
+        }
+        let mut lowered = written.clone();
+        lowered.insert(self.partition.clone(), offset);
+        lowered.write(&self.io, CheckpointKind::RecoveryPoint, self.dir.path())?;
+        *written = lowered;
+        Ok(())
     }
 }

@@ -54,6 +54,7 @@ impl Shared {
     ) -> Result<(), ManagerError> {
         let io = self.pool.io();
         let checkpoints = Checkpoints::read(io, dir.path(), &mut report.bad_checkpoints);
+        dir.set_recovery_points(checkpoints.recovery_points.clone());
         let jobs = match self.list(dir, report) {
             Ok(jobs) => jobs,
             Err(source) => {

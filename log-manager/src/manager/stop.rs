@@ -71,6 +71,10 @@ impl Shared {
             .filter(|entry| Arc::ptr_eq(&entry.dir, dir))
             .map(|entry| (entry.key().clone(), entry.log.clone()))
             .collect();
+        #[cfg(alluvium_mutant)]
+        if alluvium_segment::mutant::is("early-marker") {
+            self.mark_clean(dir, broker_epoch);
+        }
         let queue = Mutex::new(logs.into_iter());
         let failed = Mutex::new(Vec::new());
         let all_clean = Mutex::new(true);

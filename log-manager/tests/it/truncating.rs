@@ -1,9 +1,16 @@
 //! Cutting the end of a log off.
 
-use alluvium_log_manager::OffsetQuery;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use alluvium_log_manager::{ErrorCode, LogError, NewLog, OffsetQuery, RecoveryPointKeeper};
 use alluvium_record_format::{LeaderEpoch, Offset, Timestamp};
+use alluvium_recovery::{FileError, replace_file};
+use alluvium_segment::Io;
 
 use crate::batches::{NOW, at_offset, batch, l3};
+use crate::cluster::{Cluster, t};
 use crate::disk::{Disk, append, bases, follow, read};
 
 /// FR-049.
@@ -133,4 +140,88 @@ fn a_truncation_is_durable_before_anything_is_appended() {
 
     log.truncate_fully_and_start_at(Offset::new(1), None).unwrap();
     assert!(calls().contains(&"sync-dir".to_owned()));
+}
+
+/// Notes what it is told, and how long the log file was then; or fails.
+#[derive(Debug)]
+struct Keeper {
+    log: PathBuf,
+    told: Mutex<Vec<(i64, u64)>>,
+    fails: bool,
+}
+
+impl Keeper {
+    fn of(disk: &Disk, fails: bool) -> Arc<Self> {
+        let log = disk.dir().join("00000000000000000000.log");
+        Arc::new(Self { log, told: Mutex::default(), fails })
+    }
+}
+
+impl RecoveryPointKeeper for Keeper {
+    fn lower(&self, offset: Offset) -> Result<(), FileError> {
+        let len = fs::metadata(&self.log).unwrap().len();
+        self.told.lock().unwrap().push((offset.get(), len));
+        // There is no such directory.
+        if self.fails { replace_file(&Io::new(), &self.log.join("kept"), b"") } else { Ok(()) }
+    }
+}
+
+/// Found by `cargo xtask crash`: a cut clears the rest of its block before the new length is durable;
+/// after a power failure in between, the damage lay below a recovery point from where a start looks.
+#[test]
+fn the_recovery_point_is_lowered_where_it_is_kept_before_anything_is_cut() {
+    let disk = Disk::new();
+    let keeper = Keeper::of(&disk, false);
+    let kept: Arc<dyn RecoveryPointKeeper> = Arc::<Keeper>::clone(&keeper);
+    let log = disk.options().clean(true).recovery_point_keeper(kept).open(disk.dir()).unwrap();
+    let told = || std::mem::take(&mut *keeper.told.lock().unwrap());
+    follow(&log, &l3().concat());
+    log.truncate_to(Offset::new(6)).unwrap();
+    assert_eq!(told(), [], "nothing was durable yet");
+    log.flush(false).unwrap();
+    log.truncate_to(Offset::new(6)).unwrap();
+    assert_eq!(told(), [], "nothing is cut");
+    log.truncate_to(Offset::new(4)).unwrap();
+    assert_eq!(told(), [(4, 236)], "the file still has both batches");
+    assert_eq!((log.size_bytes(), log.recovery_point()), (118, Offset::new(4)));
+    log.flush(false).unwrap();
+    log.truncate_fully_and_start_at(Offset::new(1), None).unwrap();
+    assert_eq!(told(), [(1, 118)]);
+}
+
+#[test]
+fn nothing_is_cut_where_the_recovery_point_cannot_be_lowered() {
+    let disk = Disk::new();
+    let keeper = Keeper::of(&disk, true);
+    let log = disk.options().clean(true).recovery_point_keeper(keeper).open(disk.dir()).unwrap();
+    follow(&log, &l3()[0]);
+    log.flush(false).unwrap();
+    let refused = log.truncate_to(Offset::new(0)).unwrap_err();
+    assert!(matches!(refused, LogError::Offline { .. }), "{refused:?}");
+    assert_eq!(refused.code(), ErrorCode::KafkaStorageError);
+    assert_eq!(disk.file("00000000000000000000.log"), l3()[0]);
+}
+
+/// The log itself is cut, not through the manager, as a follower may.
+#[test]
+fn a_truncation_of_a_log_lowers_its_recovery_point_in_the_checkpoint_and_no_other() {
+    let cluster = Cluster::new(1);
+    let (manager, _) = cluster.start();
+    let checkpoint = || cluster.read("d1/recovery-point-offset-checkpoint");
+    for number in [0, 1] {
+        let log = manager.get_or_create(&t(number), &NewLog::new().is_new()).unwrap();
+        for _ in 0..2 {
+            append(&log, &batch(&[(None, NOW.get())]));
+        }
+        log.flush(false).unwrap();
+    }
+    manager.write_checkpoints();
+    assert_eq!(checkpoint(), "0\n2\nt 0 2\nt 1 2\n");
+    manager.log(&t(0)).unwrap().truncate_to(Offset::new(1)).unwrap();
+    assert_eq!(checkpoint(), "0\n2\nt 0 1\nt 1 2\n");
+    drop(manager);
+    // Also after a start that has read it.
+    let (manager, _) = cluster.start();
+    manager.log(&t(1)).unwrap().truncate_to(Offset::new(0)).unwrap();
+    assert_eq!(checkpoint(), "0\n2\nt 0 1\nt 1 0\n");
 }
