@@ -3,10 +3,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use alluvium_log_manager::{Log, LogConfig, LogOptions};
+use alluvium_log_manager::{Log, LogConfig, LogOptions, RecoveryPointKeeper};
 use alluvium_record_format::Offset;
-use alluvium_recovery::{CheckpointKind, CleanShutdown, OffsetCheckpoint, TopicPartition};
+use alluvium_recovery::{
+    CheckpointKind, CleanShutdown, FileError, OffsetCheckpoint, TopicPartition,
+};
 use alluvium_segment::{DirLock, FilePool, Io, LOCK_FILE, LockError, PartitionDirName};
 
 use crate::console::Console;
@@ -82,13 +85,36 @@ impl DataDir {
     pub(crate) fn options(&self, partition: &Partition, config: LogConfig) -> LogOptions {
         let offset = |kind| partition.key().and_then(|key| self.offset(kind, &key));
         let zero = Offset::new(0);
-        Log::options()
+        let options = match partition.key() {
+            Some(partition) => {
+                let kept = KeptInCheckpoint { dir: self.path.clone(), partition };
+                Log::options().recovery_point_keeper(Arc::new(kept))
+            }
+            None => Log::options(),
+        };
+        options
             .config(config)
             .clean(self.is_clean)
             .recovery_point(offset(CheckpointKind::RecoveryPoint).unwrap_or(zero))
             .log_start_offset(offset(CheckpointKind::LogStart).unwrap_or(zero))
             .high_watermark(offset(CheckpointKind::HighWatermark).unwrap_or(zero))
             .pool(FilePool::for_this_process())
+    }
+
+    /// Runs work that a crash may leave half done: a start after it must not take the directory for
+    /// one that was closed properly. The marker is put back when the work is done.
+    pub(crate) fn unmarked<T>(
+        &self,
+        work: impl FnOnce() -> Result<T, CliError>,
+    ) -> Result<T, CliError> {
+        let (io, file) = (Io::new(), |source| CliError::File { source });
+        let marker = CleanShutdown::read(&io, &self.path).map_err(file)?;
+        CleanShutdown::remove(&io, &self.path).map_err(file)?;
+        let done = work()?;
+        if let Some(marker) = marker {
+            marker.write(&io, &self.path).map_err(file)?;
+        }
+        Ok(done)
     }
 
     /// Sets what a checkpoint says of a partition.
@@ -139,6 +165,29 @@ impl DataDir {
             }
         }
         Ok(())
+    }
+}
+
+/// The recovery point of a partition, in the checkpoint of its log directory.
+#[derive(Debug)]
+struct KeptInCheckpoint {
+    dir: PathBuf,
+    partition: TopicPartition,
+}
+
+impl RecoveryPointKeeper for KeptInCheckpoint {
+    fn lower(&self, offset: Offset) -> Result<(), FileError> {
+        let (io, kind) = (Io::new(), CheckpointKind::RecoveryPoint);
+        let mut checkpoint = match OffsetCheckpoint::read(&io, kind, &self.dir) {
+            // One that is damaged says nothing: then everything is recovered.
+            Err(error) if error.damage().is_some() => return Ok(()),
+            read => read?,
+        };
+        if checkpoint.offset(&self.partition).is_none_or(|kept| kept <= offset) {
+            return Ok(());
+        }
+        checkpoint.insert(self.partition.clone(), offset);
+        checkpoint.write(&io, kind, &self.dir)
     }
 }
 
