@@ -48,6 +48,8 @@ fn break_things(stages: &mut Stages) {
             mutants,
             budget: Some(30),
             seed: None,
+            kafka: None,
+            recover: None,
             workload: None,
             goes_on: false,
         };

@@ -1,32 +1,42 @@
 //! `crash`: disk states that a power cut may leave, from a record of real system calls.
 
 mod disk;
+mod explained;
 mod history;
 mod judge;
+mod marks;
 mod mutants;
+mod nested;
+mod third;
 mod trace;
 mod workload;
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use alluvium_recovery::CleanShutdown;
+use anyhow::{Context, Result, bail};
 
 use self::disk::{Disk, State};
 pub(crate) use self::history::History;
 pub(crate) use self::judge::check_disk as judge_disk;
+pub(crate) use self::marks::MARKS;
+use self::third::Third;
 use self::trace::Event;
-pub(crate) use self::workload::MARKS;
+
 use crate::proof::Dice;
 use crate::{flags, workspace};
 
-/// How long a mutant of one record may go on before it counts as not found there.
-const MUTANT: Duration = Duration::from_secs(10);
+/// What the workload says before it does something rare: the changes that follow are looked at
+/// closely, so many of them.
+const RARE: [&str; 4] = ["truncate ", "compact ", "moving ", "delete "];
+const NEAR: u64 = 60;
 
-/// Records in which a mutant is looked for.
-const MUTANT_RECORDS: u64 = 4;
+/// Of so many states, the recovery of one is cut off too.
+const NESTED: u64 = 100;
 
 /// Why the record cannot be made here, if it cannot.
 pub(crate) fn missing() -> Option<String> {
@@ -44,107 +54,88 @@ pub(crate) fn run(flags: &flags::Crash) -> Result<()> {
         let run = if flags.goes_on { workload::run_on } else { workload::run };
         return run(dir, seed);
     }
+    if let Some(dir) = &flags.recover {
+        return nested::recover(dir);
+    }
     if let Some(reason) = missing() {
         bail!("{reason}");
     }
     let budget = Duration::from_secs(flags.budget.unwrap_or(60));
     if flags.mutants {
-        return explore_mutants(seed);
+        return mutants::explore(seed);
     }
+    let mut third = flags.kafka.map(Third::start).transpose()?;
     let start = Instant::now();
     let (mut total, mut record) = (Total::default(), 0);
-    while start.elapsed() < budget {
+    while start.elapsed() < budget || third.as_ref().is_some_and(|third| !third.is_done()) {
         // One record after the other, a quarter of the time for each.
         let events = recorded(seed + record)?;
         record += 1;
         total.events += events.len();
-        let left = budget.saturating_sub(start.elapsed());
-        let end = Instant::now() + left.min((budget / 4).max(Duration::from_secs(5)));
+        let end = Instant::now() + (budget / 4).max(Duration::from_secs(5));
         let mut explorer = Explorer::new(&events, seed + record)?;
+        explorer.is_nested = true;
+        explorer.third = third.take();
         let outcome = explorer.until(end);
         total.states += explorer.states;
+        total.nested += explorer.nested;
+        third = explorer.third.take();
         if let Some(failure) = outcome? {
             return Err(explorer.keep(failure));
         }
     }
     println!(
-        "crash: {} states of {} changes in {record} records are all recovered, in {:.1} s; seed {seed}",
+        "crash: {} states of {} changes in {record} records are all recovered, and {} after a second \
+         power cut during the recovery, in {:.1} s; seed {seed}",
         total.states,
         total.events,
+        total.nested,
         start.elapsed().as_secs_f64()
     );
-    Ok(())
+    third.map_or(Ok(()), Third::finish)
 }
 
 #[derive(Debug, Default)]
 struct Total {
     events: usize,
     states: u64,
-}
-
-/// Every mutant must be found, in one of some records.
-fn explore_mutants(seed: u64) -> Result<()> {
-    let mut records = Vec::new();
-    let mut missed = Vec::new();
-    for (name, mutate) in mutants::EVERY {
-        match found_in(&mut records, mutate, seed)? {
-            (states, Some(failure)) => {
-                println!("  found after {states:>5} states: {name}");
-                println!("      {:#}", failure.error);
-            }
-            (states, None) => missed.push(format!("{name} ({states} states)")),
-        }
-    }
-    ensure!(missed.is_empty(), "not found: {}", missed.join("; "));
-    println!("crash: all {} mutants are found; seed {seed}", mutants::EVERY.len());
-    Ok(())
-}
-
-fn found_in(
-    records: &mut Vec<Vec<Event>>,
-    mutate: mutants::Mutate,
-    seed: u64,
-) -> Result<(u64, Option<Failure>)> {
-    let mut states = 0;
-    for number in 0..MUTANT_RECORDS {
-        let at = usize::try_from(number)?;
-        if records.len() == at {
-            records.push(recorded(seed + number)?);
-        }
-        let mutant = mutate(&records[at]);
-        if mutant == records[at] {
-            continue;
-        }
-        let mut explorer = Explorer::new(&mutant, seed)?;
-        let failure = explorer.until(Instant::now() + MUTANT)?;
-        states += explorer.states;
-        if failure.is_some() {
-            return Ok((states, failure));
-        }
-    }
-    Ok((states, None))
+    nested: u64,
 }
 
 /// Runs the workload under strace and reads the record.
 fn recorded(seed: u64) -> Result<Vec<Event>> {
+    let program = env::current_exe().context("cannot find this program")?;
+    recorded_by(&program, seed, None)
+}
+
+/// As [`recorded`], by another build, which is told how it is to be wrong.
+fn recorded_by(program: &Path, seed: u64, mutant: Option<&str>) -> Result<Vec<Event>> {
     let dir = memory().join(format!("alluvium-crash-{}", std::process::id()));
     workspace::empty_dir(&dir)?;
     let (root, record) = (dir.join("disk"), dir.join("record"));
     for part in ["a", "b"] {
         fs::create_dir_all(root.join(part)).context("cannot make a log directory")?;
     }
-    let program = env::current_exe().context("cannot find this program")?;
-    let mut strace = workspace::command("strace");
-    strace.args(["-f", "-y", "-xx", "-s", "1000000", "-e", trace::CALLS, "-o"]).arg(&record);
+    let mut strace = strace(&record);
     strace.arg(program).args(["crash", "--seed", &seed.to_string(), "--workload"]).arg(&root);
+    if let Some(mutant) = mutant {
+        strace.env("ALLUVIUM_MUTANT", mutant);
+    }
     workspace::run(&mut strace)?;
     let text = fs::read_to_string(&record).context("cannot read the record")?;
     let mut events: Vec<_> =
         ["a", "b"].map(|part| Event::Mkdir { path: part.into() }).into_iter().collect();
     events.push(Event::Sync { path: PathBuf::new() });
-    events.extend(trace::read(&text, &root, workload::MARKS)?);
+    events.extend(trace::read(&text, &root, MARKS)?);
     fs::remove_dir_all(&dir).context("cannot remove the record")?;
     Ok(events)
+}
+
+/// `strace`, so that it records what changes files, with the bytes.
+fn strace(record: &Path) -> Command {
+    let mut strace = workspace::command("strace");
+    strace.args(["-f", "-y", "-xx", "-s", "1000000", "-e", trace::CALLS, "-o"]).arg(record);
+    strace
 }
 
 /// A folder in memory where there is one: the disk is a model, and its syncs cost nothing there.
@@ -168,13 +159,22 @@ struct Explorer<'a> {
     seed: u64,
     scratch: PathBuf,
     states: u64,
+    /// States that a second power cut left.
+    nested: u64,
+    /// Whether the recovery of some states is cut off too.
+    is_nested: bool,
+    third: Option<Third>,
+    /// So many changes are near to something rare.
+    near: u64,
 }
 
 impl<'a> Explorer<'a> {
     fn new(events: &'a [Event], seed: u64) -> Result<Self> {
         let scratch = memory().join(format!("alluvium-state-{}", std::process::id()));
         workspace::empty_dir(&scratch)?;
-        Ok(Self { events, dice: Dice::new(seed), seed, scratch, states: 0 })
+        let dice = Dice::new(seed);
+        let (states, nested, is_nested, third) = (0, 0, false, None);
+        Ok(Self { events, dice, seed, scratch, states, nested, is_nested, third, near: 0 })
     }
 
     /// Goes through the record again and again, and stops at a failure or at the end of the time.
@@ -197,19 +197,58 @@ impl<'a> Explorer<'a> {
             if let Event::Mark(mark) = event {
                 history.take(mark)?;
             }
-            if !self.dice.one_in(stride) {
-                continue;
-            }
-            let state = disk.after_power_cut(&mut self.dice);
-            self.states += 1;
-            if let Err(error) = self.judge(&state, &history) {
-                return Ok(Some(Failure { at, state, history, error }));
+            for _ in 0..self.draws(event, stride) {
+                let state = disk.after_power_cut(&mut self.dice);
+                self.states += 1;
+                if let Some((state, error)) = self.wrong(state, &history)? {
+                    return Ok(Some(Failure { at, state, history, error }));
+                }
             }
             if Instant::now() >= end {
                 break;
             }
         }
         Ok(None)
+    }
+
+    /// How many states of the moment after this change are looked at. What is rare and dangerous
+    /// has few moments, and each round comes to most of them.
+    fn draws(&mut self, event: &Event, stride: u64) -> u64 {
+        self.near = match event {
+            Event::Mark(mark) if RARE.iter().any(|rare| mark.starts_with(rare)) => NEAR,
+            Event::Open { path, .. } if path.ends_with(CleanShutdown::FILE_NAME) => NEAR,
+            _ => self.near.saturating_sub(1),
+        };
+        let is_cut = |path: &Path| path.extension().is_some_and(|end| end == "log");
+        match event {
+            Event::SetLen { path, .. } if is_cut(path) => 4,
+            _ if self.near > 0 => u64::from(self.dice.one_in((stride / 6).max(1))),
+            _ => u64::from(self.dice.one_in(stride)),
+        }
+    }
+
+    /// Has a state judged by all judges; returns the one that is wrong.
+    fn wrong(&mut self, state: State, history: &History) -> Result<Option<nested::Wrong>> {
+        if let Err(error) = self.judge(&state, history) {
+            return Ok(Some((state, error)));
+        }
+        // Where a log may be in two directories, no start may do anything.
+        if history.is_moving() {
+            return Ok(None);
+        }
+        if let Some(third) = &mut self.third
+            && let Err(error) = third.check(&state, &self.scratch)
+        {
+            return Ok(Some((state, error)));
+        }
+        if !self.is_nested || !self.dice.one_in(NESTED) {
+            return Ok(None);
+        }
+        let scratch = self.scratch.join("disk");
+        let judge = |state: &State, history: &History| judge::check(state, history, &scratch);
+        let (states, wrong) = nested::explore(&state, history, &mut self.dice, judge)?;
+        self.nested += states;
+        Ok(wrong)
     }
 
     fn judge(&self, state: &State, history: &History) -> Result<()> {

@@ -115,6 +115,11 @@ xflags::xflags! {
             optional --seed seed: u64
             /// Explores builds that are wrong on purpose instead: each must be found.
             optional --mutants
+            /// Has Kafka's own loader recover so many of the states too: both keep the same
+            /// batches, or the difference stands in SHORTCOMINGS.md.
+            optional --kafka states: u64
+            /// Is the recovery of this folder: the stage starts this itself.
+            optional --recover dir: PathBuf
             /// Is the workload, in this folder: the stage starts this itself.
             optional --workload dir: PathBuf
             /// The workload looks around where a call fails: `inject` starts this.

@@ -14,6 +14,9 @@ use crate::proof::Dice;
 /// The unit that is old or new as a whole.
 const SECTOR: usize = 512;
 
+/// The unit that a file system allots, and clears behind the end of a file.
+const BLOCK: usize = 4096;
+
 /// A disk while its events happen.
 #[derive(Debug)]
 pub(super) struct Disk {
@@ -69,6 +72,30 @@ impl Disk {
     pub(super) fn new() -> Self {
         let root = Node::Dir { now: BTreeMap::new(), durable: BTreeMap::new() };
         Self { nodes: vec![root], names: Vec::new() }
+    }
+
+    /// One that holds this, all of it durable.
+    pub(super) fn holding(state: &State) -> Self {
+        let mut disk = Self::new();
+        for path in state.dirs.iter().filter(|path| !path.as_os_str().is_empty()) {
+            let dir = Node::Dir { now: BTreeMap::new(), durable: BTreeMap::new() };
+            disk.put_in_place(path, dir);
+        }
+        for (path, bytes) in &state.files {
+            let (now, durable) = (bytes.clone(), bytes.clone());
+            disk.put_in_place(path, Node::File { now, durable, pending: Vec::new() });
+        }
+        disk
+    }
+
+    fn put_in_place(&mut self, path: &Path, new: Node) {
+        let Ok((dir, name)) = self.parent(path) else { return };
+        self.nodes.push(new);
+        let node = self.nodes.len() - 1;
+        if let Node::Dir { now, durable } = &mut self.nodes[dir] {
+            now.insert(name.clone(), node);
+            durable.insert(name, node);
+        }
     }
 
     /// Makes a change, which is durable only after a sync.
@@ -329,15 +356,33 @@ impl Tear {
             Self::Lost => durable.to_vec(),
             Self::Kept => now.to_vec(),
             Self::Cut => cut(durable, pending, dice),
-            // A file system shortens a file as a whole, or not yet.
-            Self::Sectors if shortens(pending, durable.len()) => cut(durable, pending, dice),
+            // The rest of the block behind a cut is zeroed before the new length is written down.
+            Self::Sectors
+                if dice.one_in(3)
+                    && let Some(cut) = shortened(pending, durable.len()) =>
+            {
+                zeroed_behind(durable, cut)
+            }
             Self::Sectors => sectors(durable, now, pending, dice),
         }
     }
 }
 
-fn shortens(pending: &[DataChange], len: usize) -> bool {
-    pending.iter().any(|change| matches!(change, DataChange::SetLen(new) if *new < len))
+/// The shortest length that the file was cut to, where that is inside of what was synced.
+fn shortened(pending: &[DataChange], len: usize) -> Option<usize> {
+    let cut = |change: &DataChange| match change {
+        DataChange::SetLen(new) if *new < len => Some(*new),
+        _ => None,
+    };
+    pending.iter().filter_map(cut).min()
+}
+
+/// The file has its old length, and zeros from the cut to the end of a block.
+fn zeroed_behind(durable: &[u8], cut: usize) -> Vec<u8> {
+    let mut bytes = durable.to_vec();
+    let end = (cut + 1).next_multiple_of(BLOCK).min(bytes.len());
+    bytes[cut..end].fill(0);
+    bytes
 }
 
 fn cut(durable: &[u8], pending: &[DataChange], dice: &mut Dice) -> Vec<u8> {

@@ -1,114 +1,80 @@
 //! Builds that are wrong on purpose: the explorer must find each of them.
 //!
-//! A mutant is the record that a wrong build would have left: a sync that is missing is taken out,
-//! a step that comes too early is moved forward.
+//! One build with `--cfg alluvium_mutant`, for our own crates alone; which fault it has, an
+//! environment variable says. It runs the workload; this process, which is right, judges.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
 
 use super::trace::Event;
+use super::{Explorer, Failure, recorded_by};
+use crate::workspace;
 
-/// Makes the record of a wrong build from that of the right one.
-pub(super) type Mutate = fn(&[Event]) -> Vec<Event>;
-
-/// Each mutant, and what is wrong with it.
-pub(super) const EVERY: [(&str, Mutate); 5] = [
-    ("no sync of any directory", no_directory_sync),
-    ("no sync of log files", no_log_sync),
-    ("old segments renamed before the new ones have `.swap`", swapped_rename),
-    ("the marker of a clean stop written before the logs are flushed", early_marker),
-    ("recovery points written before the logs are flushed", early_recovery_point),
+/// Each mutant by the name that the code asks for (`alluvium_segment::mutant`), and what is wrong
+/// with it.
+const EVERY: [(&str, &str); 8] = [
+    ("no-directory-sync", "no directory is synced"),
+    ("no-log-sync", "no log file is synced"),
+    ("swapped-rename", "old segments are renamed before the new ones have `.swap`"),
+    ("early-marker", "the marker of a clean stop is written before the logs are closed"),
+    ("early-recovery-point", "the checkpoint has the log end for the recovery point"),
+    ("late-recovery-point", "a truncation cuts before the checkpoint is lowered"),
+    ("unsynced-cut", "a truncation is not synced"),
+    ("unsynced-name", "the directory of a new log is used before its name is durable"),
 ];
 
-fn extension(path: &Path) -> &str {
-    path.extension().and_then(|extension| extension.to_str()).unwrap_or_default()
-}
+/// How long a mutant of one record may go on before it counts as not found there.
+const EACH: Duration = Duration::from_secs(10);
 
-fn no_directory_sync(events: &[Event]) -> Vec<Event> {
-    let is_dir = |path: &Path| {
-        path.as_os_str() == "a"
-            || path.as_os_str() == "b"
-            || path.file_name().is_some_and(|name| {
-                name.to_str().is_some_and(|name| name.ends_with("-0") || name.contains("-future"))
-            })
-    };
-    without(events, |event| matches!(event, Event::Sync { path } if is_dir(path)))
-}
+/// Records in which a mutant is looked for.
+const RECORDS: u64 = 6;
 
-fn no_log_sync(events: &[Event]) -> Vec<Event> {
-    without(events, |event| matches!(event, Event::Sync { path } if extension(path) == "log"))
-}
-
-fn without(events: &[Event], is_left_out: impl Fn(&Event) -> bool) -> Vec<Event> {
-    events.iter().filter(|event| !is_left_out(event)).cloned().collect()
-}
-
-/// Old segments get `.deleted` before the new ones have `.swap`.
-fn swapped_rename(events: &[Event]) -> Vec<Event> {
-    let is_to = |event: &Event, end: &str| matches!(event, Event::Rename { to, .. } if extension(to) == end);
-    let mut swapped: Vec<Event> = Vec::new();
-    for event in events {
-        let run = swapped
-            .iter()
-            .rev()
-            .take_while(|earlier| is_to(earlier, "swap") || matches!(earlier, Event::Sync { .. }));
-        let count = run.count();
-        let place = swapped.len() - count;
-        if is_to(event, "deleted") && swapped[place..].iter().any(|event| is_to(event, "swap")) {
-            swapped.insert(place, event.clone());
-        } else {
-            swapped.push(event.clone());
+/// Every mutant must be found, in one of some records.
+///
+/// # Errors
+///
+/// When one is not found, or the build fails.
+pub(super) fn explore(seed: u64) -> Result<()> {
+    let program = build()?;
+    let mut missed = Vec::new();
+    for (name, what) in EVERY {
+        match found(&program, name, seed)? {
+            (states, Some(failure)) => {
+                println!("  {name} ({what}): found after {states} states");
+                println!("      {:#}", failure.error);
+            }
+            (states, None) => missed.push(format!("{name} ({states} states)")),
         }
     }
-    swapped
+    ensure!(missed.is_empty(), "not found: {}", missed.join("; "));
+    println!("crash: all {} mutants are found; seed {seed}", EVERY.len());
+    Ok(())
 }
 
-/// What is about the marker moves before the shutdown that it ends: behind the last word of the
-/// workload.
-fn early_marker(events: &[Event]) -> Vec<Event> {
-    let is_marker = |event: &Event| match event {
-        Event::Open { path, .. } | Event::Write { path, .. } | Event::Sync { path } => {
-            path.ends_with(".kafka_cleanshutdown")
-        }
-        _ => false,
-    };
-    let mut moved: Vec<Event> = Vec::new();
-    let mut early = 0;
-    for event in events {
-        if matches!(event, Event::Mark(_)) {
-            early = moved.len() + 1;
-        }
-        if !is_marker(event) {
-            moved.push(event.clone());
-            continue;
-        }
-        moved.insert(early, event.clone());
-        early += 1;
-        if let Event::Sync { path } = event
-            && let Some(dir) = path.parent()
-        {
-            moved.insert(early, Event::Sync { path: dir.to_path_buf() });
-            early += 1;
+fn found(program: &Path, name: &str, seed: u64) -> Result<(u64, Option<Failure>)> {
+    let mut states = 0;
+    for seed in seed..seed + RECORDS {
+        let events: Vec<Event> = recorded_by(program, seed, Some(name))?;
+        let mut explorer = Explorer::new(&events, seed)?;
+        let failure = explorer.until(Instant::now() + EACH)?;
+        states += explorer.states;
+        if failure.is_some() {
+            return Ok((states, failure));
         }
     }
-    moved
+    Ok((states, None))
 }
 
-/// A checkpoint holds what the one after the next will hold.
-fn early_recovery_point(events: &[Event]) -> Vec<Event> {
-    let point = |event: &Event| match event {
-        Event::Write { path, .. } if path.ends_with("recovery-point-offset-checkpoint.tmp") => {
-            Some(path.clone())
-        }
-        _ => None,
-    };
-    let later = |at: usize, path: &Path| {
-        let mut same =
-            events[at + 1..].iter().filter(|event| point(event).as_deref() == Some(path));
-        same.nth(1).cloned()
-    };
-    let early = |(at, event): (usize, &Event)| {
-        let found = point(event).and_then(|path| later(at, &path));
-        found.unwrap_or_else(|| event.clone())
-    };
-    events.iter().enumerate().map(early).collect()
+/// Builds the wrong program beside the right one; what others wrote is not compiled again.
+fn build() -> Result<PathBuf> {
+    let target = workspace::target();
+    let out = target.join("mutant");
+    let mut cargo = workspace::cargo();
+    cargo.args(["build", "--quiet", "--package", "xtask", "--bin", "xtask"]);
+    cargo.env("CARGO_BUILD_BUILD_DIR", &target).env("CARGO_TARGET_DIR", &out);
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", workspace::root().join("xtask/mutant-rustc"));
+    workspace::run(&mut cargo)?;
+    Ok(out.join("debug/xtask"))
 }

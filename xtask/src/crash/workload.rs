@@ -1,9 +1,5 @@
 //! The process whose system calls are recorded: every kind of change that a log sees.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,13 +14,9 @@ use alluvium_segment::SegmentConfig;
 use alluvium_segment::replace::Replacement;
 use anyhow::{Context, Result};
 
-use super::trace::DONE;
+use super::marks::Marks;
 use crate::inject::{BEGUN, REFUSED};
 use crate::proof::{Dice, stamped_batch};
-use crate::workspace;
-
-/// The file that says what the process is about to do, and what it has acknowledged.
-pub(crate) const MARKS: &str = "marks";
 
 /// The time at which the workload begins.
 pub(super) const NOW: i64 = 1_700_000_000_000;
@@ -152,35 +144,33 @@ impl Live {
 struct Workload {
     dice: Dice,
     clock: Arc<ManualClock>,
-    marks: File,
+    marks: Marks,
     root: PathBuf,
     stamp: u64,
     epoch: i32,
     /// Whether a failure is looked at, and no record of system calls is made.
     goes_on: bool,
-    /// The bytes of each index file that were shown last.
-    shown: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 impl Workload {
     fn new(root: &Path, seed: u64) -> Result<Self> {
-        let marks = OpenOptions::new().create(true).append(true).open(root.join(MARKS));
         Ok(Self {
             dice: Dice::new(seed),
             clock: Arc::new(ManualClock::new(Timestamp::new(NOW))),
-            marks: marks.context("cannot open the file of marks")?,
+            marks: Marks::new(root)?,
             root: root.to_path_buf(),
             stamp: 1,
             epoch: 0,
             goes_on: false,
-            shown: BTreeMap::new(),
         })
     }
 
-    /// One call a mark: the record of system calls shows it whole.
     fn mark(&mut self, text: &str) -> Result<()> {
-        let line = format!("{text}\n");
-        self.marks.write_all(line.as_bytes()).context("cannot write a mark")
+        self.marks.say(text)
+    }
+
+    fn show_indexes(&mut self) -> Result<()> {
+        if self.goes_on { Ok(()) } else { self.marks.show_indexes() }
     }
 
     /// After a failure: appends succeed or are refused, and where the directory is said to be
@@ -229,7 +219,7 @@ impl Workload {
             0..=11 => self.append(&log)?,
             12..=13 => self.flush(&log)?,
             14 => drop(log.roll()?),
-            15 if name == "plain" => self.truncate(&log)?,
+            15 if name == "plain" => self.truncate(live, &log)?,
             16 if name == "trimmed" => self.delete_records(&log)?,
             17 if name == "trimmed" => self.retain(&log)?,
             15..=17 if name == "compacted" => self.compact(&log)?,
@@ -261,9 +251,17 @@ impl Workload {
         self.mark(&format!("flushed {} {end}", log.name()))
     }
 
-    fn truncate(&mut self, log: &Log) -> Result<()> {
+    fn truncate(&mut self, live: &Live, log: &Log) -> Result<()> {
+        if self.dice.one_in(2) {
+            // The checkpoint calls everything durable that is about to be cut.
+            let end = log.log_end_offset();
+            log.flush(false)?;
+            self.mark(&format!("flushed {} {end}", log.name()))?;
+            self.clock.advance_ms(1000);
+            live.manager.tick();
+        }
         let (start, end) = (log.log_start_offset().get(), log.log_end_offset().get());
-        let back = i64::try_from(self.dice.below(8))?;
+        let back = i64::try_from(self.dice.below(16))?;
         let to = (end - back).max(start);
         self.mark(&format!("truncate {} {to}", log.name()))?;
         log.truncate_to(Offset::new(to))?;
@@ -340,45 +338,6 @@ impl Workload {
         live.manager.stop(None)?;
         for (name, end) in ends {
             self.mark(&format!("flushed {name} {end}"))?;
-        }
-        Ok(())
-    }
-
-    /// Shows what stores into mapped pages have made of the index files: no system call does.
-    fn show_indexes(&mut self) -> Result<()> {
-        if self.goes_on {
-            return Ok(());
-        }
-        self.show_all_indexes()?;
-        self.mark(DONE)
-    }
-
-    fn show_all_indexes(&mut self) -> Result<()> {
-        for dir in ["a", "b"] {
-            for partition in workspace::entries(&self.root.join(dir))? {
-                if partition.is_dir() {
-                    self.show_indexes_of(&partition)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn show_indexes_of(&mut self, partition: &Path) -> Result<()> {
-        for path in workspace::entries(partition)? {
-            let name = workspace::name(&path);
-            if !name.contains(".index") && !name.contains(".timeindex") {
-                continue;
-            }
-            let bytes = fs::read(&path).context("cannot read an index")?;
-            if self.shown.get(&path) != Some(&bytes) {
-                let mut hex = String::new();
-                for byte in &bytes {
-                    write!(hex, "{byte:02x}")?;
-                }
-                self.mark(&format!("mapped {} {hex}", path.display()))?;
-                self.shown.insert(path, bytes);
-            }
         }
         Ok(())
     }

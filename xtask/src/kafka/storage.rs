@@ -12,7 +12,7 @@ use super::Kafka;
 pub(crate) struct Storage {
     child: Child,
     commands: Option<ChildStdin>,
-    figures: BufReader<ChildStdout>,
+    answers: BufReader<ChildStdout>,
 }
 
 impl Storage {
@@ -22,12 +22,21 @@ impl Storage {
     ///
     /// When it does not start.
     pub(crate) fn start(kafka: &Kafka) -> Result<Self> {
-        let mut java = kafka.java("harness.Storage");
+        Self::start_as(kafka, "harness.Storage")
+    }
+
+    /// Starts a JVM that answers other commands: see the class.
+    ///
+    /// # Errors
+    ///
+    /// When it does not start.
+    pub(crate) fn start_as(kafka: &Kafka, main: &str) -> Result<Self> {
+        let mut java = kafka.java(main);
         java.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = java.spawn().context("cannot start Kafka's log")?;
         let commands = child.stdin.take();
-        let figures = BufReader::new(child.stdout.take().context("stdout is piped")?);
-        Ok(Self { child, commands, figures })
+        let answers = BufReader::new(child.stdout.take().context("stdout is piped")?);
+        Ok(Self { child, commands, answers })
     }
 
     /// Runs a command and returns the figure that it answers with.
@@ -36,12 +45,22 @@ impl Storage {
     ///
     /// When the JVM is gone: what went wrong is on stderr.
     pub(crate) fn run(&mut self, command: &str) -> Result<f64> {
+        let figure = self.ask(command)?;
+        figure.parse().with_context(|| format!("`{command}` answered {figure:?}"))
+    }
+
+    /// Runs a command and returns the line that it answers with.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub(crate) fn ask(&mut self, command: &str) -> Result<String> {
         let commands = self.commands.as_mut().context("stdin is piped")?;
         writeln!(commands, "{command}").context("Kafka's log is gone")?;
-        let mut figure = String::new();
-        self.figures.read_line(&mut figure).context("Kafka's log is gone")?;
-        ensure!(!figure.is_empty(), "Kafka's log ended at `{command}`");
-        figure.trim().parse().with_context(|| format!("`{command}` answered {figure:?}"))
+        let mut line = String::new();
+        self.answers.read_line(&mut line).context("Kafka's log is gone")?;
+        ensure!(!line.is_empty(), "Kafka's log ended at `{command}`");
+        Ok(line.trim_end().to_owned())
     }
 }
 

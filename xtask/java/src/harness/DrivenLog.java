@@ -84,7 +84,7 @@ final class DrivenLog {
   }
 
   /** Runs what is to be run once; what comes again and again is left to the operations. */
-  private static final class Inline implements Scheduler {
+  static final class Inline implements Scheduler {
     @Override
     public void startup() {}
 
