@@ -176,8 +176,14 @@ impl Writer {
             self.increment_log_start(shared, new_start, effects)?;
         }
         // While a rename can fail, the list stays: it then says what is on the disk.
-        self.remove_files(config, gone.to_vec(), effects)
-            .map_err(|error| shared.disk_failed(error))?;
+        for (at, segment) in gone.iter().enumerate() {
+            if at > 0 {
+                // A crash must not keep the loss of this one and forget that of the one before.
+                shared.sync_names()?;
+            }
+            self.remove_files(config, vec![Arc::clone(segment)], effects)
+                .map_err(|error| shared.disk_failed(error))?;
+        }
         shared.segments.store(Arc::new(SegmentList::new(kept.to_vec())));
         Ok(())
     }

@@ -256,3 +256,20 @@ fn a_flush_in_the_background_beside_a_rename_is_no_disk_fault() {
     follow(&log, &l3()[1]);
     assert_eq!(log.log_end_offset(), Offset::new(6));
 }
+
+/// Found by `cargo xtask crash`: a power failure kept the loss of the second segment and forgot that
+/// of the first, so that the log came back with a hole.
+#[test]
+fn retention_drops_no_segment_before_the_loss_of_the_one_below_is_durable() {
+    let disk = Disk::with(|config| config.retention_bytes(Some(0)));
+    let log = sized(&disk, &[1000, 1000, 1000]);
+    disk.faults.calls.lock().unwrap().clear();
+    assert_eq!(log.delete_old_segments().unwrap(), 3);
+    let calls = disk.faults.calls.lock().unwrap().clone();
+    let at = |wanted: &str| calls.iter().position(|call| call == wanted).unwrap();
+    for (below, above) in [(0, 1), (1, 2)] {
+        let below = at(&format!("rename {below:020}.timeindex.deleted"));
+        let above = at(&format!("rename {above:020}.log.deleted"));
+        assert!(calls[below..above].contains(&"sync-dir".to_owned()), "{calls:?}");
+    }
+}
