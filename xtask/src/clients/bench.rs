@@ -85,15 +85,16 @@ fn measure(arena: &Arena, side: Side, plan: Plan, half_load: f64) -> Result<Figu
 
     let half = load.produce("half", &large.at(half_load, plan.half_load_s))?;
     let (small_gib, large_gib) = (small.gib(), large.gib());
+    let consumed_gib = f64::from(load::PASSES) * large_gib;
     Ok(Figures {
         start_ms,
         small_mib_s: small_went.mib_s,
         large_mib_s: large_went.mib_s,
         consumed_mib_s,
-        cpu_s_per_gib: (end - start) / (small_gib + 2.0 * large_gib),
+        cpu_s_per_gib: (end - start) / (small_gib + large_gib + consumed_gib),
         small_cpu_s_per_gib: (after_small - start) / small_gib,
         large_cpu_s_per_gib: (after_large - after_small) / large_gib,
-        consumed_cpu_s_per_gib: (end - after_large) / large_gib,
+        consumed_cpu_s_per_gib: (end - after_large) / consumed_gib,
         resident_mib,
         half_load_p99_ms: half.p99_ms,
         idle_kib: idle_kib(&running).context("idle connections")?,
