@@ -21,7 +21,7 @@
 
 use std::time::Duration;
 
-use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{Counter, Key, Level, Metadata, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
 /// Bytes that were appended: `BytesInPerSec`.
 pub const BYTES_IN: &str = "log_bytes_in_total";
@@ -70,11 +70,21 @@ pub fn describe_metrics() {
 }
 
 pub(crate) fn appended(bytes: usize) {
-    counter!(BYTES_IN).increment(u64::try_from(bytes).unwrap_or(u64::MAX));
+    static NAME: Key = Key::from_static_name(BYTES_IN);
+    counter_of(&NAME).increment(u64::try_from(bytes).unwrap_or(u64::MAX));
 }
 
 pub(crate) fn handed_out(bytes: u32) {
-    counter!(BYTES_OUT).increment(u64::from(bytes));
+    static NAME: Key = Key::from_static_name(BYTES_OUT);
+    counter_of(&NAME).increment(u64::from(bytes));
+}
+
+/// The counter of this name. What `counter!` makes of a constant, without hashing the name in
+/// each append and read.
+fn counter_of(name: &'static Key) -> Counter {
+    static METADATA: Metadata<'static> =
+        Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+    metrics::with_recorder(|recorder| recorder.register_counter(name, &METADATA))
 }
 
 pub(crate) fn flushed(took: Duration) {

@@ -1,5 +1,6 @@
 //! The one writer of a segment.
 
+mod ahead;
 mod append;
 mod roll;
 mod truncate;
@@ -16,6 +17,7 @@ use crate::names::{FileKind, SegmentFileName, Suffix};
 use crate::partition_dir::PartitionDir;
 use crate::segment::{OffsetHints, Segment, TimeHints};
 
+use ahead::BlocksAhead;
 pub use roll::{RollInput, RollReason};
 
 /// When a segment object came to be, as its log wants to count: for rolling by time.
@@ -61,6 +63,7 @@ pub struct ActiveSegment {
     indexes_lag: bool,
     /// Appends go around the page cache.
     uncached: bool,
+    ahead: BlocksAhead,
     /// Memory for the entries of one append.
     due: Vec<DueEntries>,
 }
@@ -199,6 +202,7 @@ impl ActiveSegment {
             indexes: None,
             indexes_lag: false,
             uncached: false,
+            ahead: BlocksAhead::of(&config),
             due: Vec::new(),
         })
     }
@@ -212,7 +216,7 @@ impl ActiveSegment {
     ///
     /// `Io`, `Index`. The segment is then as a crash would leave it.
     pub fn seal(mut self) -> Result<Arc<Segment>, SegmentError> {
-        let indexes = self.indexes()?;
+        let indexes = self.indexes()?.clone();
         if let (Some(time), Some(entry)) = (indexes.time.mapped(), self.rule.max_timestamp()) {
             match time.append_final(entry) {
                 Err(error) if error.refusal().is_some() => self.indexes_lag = true,
@@ -257,10 +261,16 @@ impl ActiveSegment {
     }
 
     /// Opens the indexes, or makes them, with room for appends.
-    fn indexes(&mut self) -> Result<Indexes, SegmentError> {
-        if let Some(indexes) = &self.indexes {
-            return Ok(indexes.clone());
+    fn indexes(&mut self) -> Result<&Indexes, SegmentError> {
+        if self.indexes.is_none() {
+            self.indexes = Some(self.open_indexes()?);
         }
+        self.indexes.as_ref().ok_or_else(|| SegmentError::Gone {
+            path: self.segment.path(FileKind::OffsetIndex),
+        })
+    }
+
+    fn open_indexes(&self) -> Result<Indexes, SegmentError> {
         let (offset, time) = self.segment.pin_indexes()?;
         let max_bytes = self.config.max_index_bytes;
         if let Some(index) = offset.mapped() {
@@ -269,28 +279,36 @@ impl ActiveSegment {
         if let Some(index) = time.mapped() {
             has_room(index.resize(max_bytes))?;
         }
-        Ok(self.indexes.insert(Indexes { offset, time }).clone())
+        Ok(Indexes { offset, time })
     }
 
-    /// Cuts the log file behind the last batch, if it is longer.
-    fn cut_to_size(&self) -> Result<(), SegmentError> {
+    /// Cuts the log file behind the last batch, if it is longer or has blocks there.
+    fn cut_to_size(&mut self) -> Result<(), SegmentError> {
         let segment = &self.segment;
         let file = segment.log_file()?;
         let path = segment.path(FileKind::Log);
         let size = u64::from(segment.size_bytes());
         let len = file.metadata().map_err(|e| SegmentError::file(IoOp::Stat, &path, e))?.len();
-        if len == size {
+        if len == size && !self.ahead.are_given() {
             return Ok(());
         }
         let cut = segment.dir().io().set_len(&file, &|| path.clone(), size);
         segment.log().mark_unsynced();
-        cut.map_err(|source| SegmentError::file(IoOp::SetLen, &path, source))
+        cut.map_err(|source| SegmentError::file(IoOp::SetLen, &path, source))?;
+        self.ahead = BlocksAhead::of(&self.config);
+        Ok(())
     }
 }
 
 impl Drop for ActiveSegment {
     fn drop(&mut self) {
         self.indexes = None;
+        if self.ahead.are_given()
+            && let Ok(file) = self.segment.log_file()
+        {
+            // Only room is lost if this fails, until the log is written to again.
+            drop(self.ahead.give_back(&file));
+        }
         self.segment.unpin_indexes();
         self.segment.release();
     }

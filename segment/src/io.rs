@@ -7,7 +7,7 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -173,7 +173,7 @@ impl Io {
         buffer: &mut [u8],
         position: u64,
     ) -> io::Result<usize> {
-        self.read_by(File::read_at, file, path, buffer, position)
+        self.read_by(read_at, file, path, buffer, position)
     }
 
     /// As [`read_full`](Self::read_full), around the page cache: see
@@ -236,7 +236,7 @@ impl Io {
         bytes: &[u8],
         position: u64,
     ) -> io::Result<()> {
-        self.write_by(File::write_at, file, path, bytes, position)
+        self.write_by(write_at, file, path, bytes, position)
     }
 
     /// As [`write_all`](Self::write_all), around the page cache: see
@@ -382,6 +382,16 @@ fn limit(hook: &dyn IoHook, call: &IoCall<'_>) -> io::Result<usize> {
         IoVerdict::Limit(count) => Ok(count),
         IoVerdict::Fail(error) => Err(error),
     }
+}
+
+/// `pread`, without what libc does for threads that may be cancelled.
+fn read_at(file: &File, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+    Ok(rustix::io::pread(file, buffer, position)?)
+}
+
+/// `pwrite`, likewise.
+fn write_at(file: &File, bytes: &[u8], position: u64) -> io::Result<usize> {
+    Ok(rustix::io::pwrite(file, bytes, position)?)
 }
 
 fn len_u64(len: usize) -> u64 {

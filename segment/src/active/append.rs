@@ -6,7 +6,7 @@ use std::io;
 use alluvium_record_format::{BatchHeader, CorruptKind, Corruption, Offset, Position, Timestamp};
 use alluvium_sparse_index::{BatchInfo, IndexRule, OffsetIndexFile, TimeIndexFile};
 
-use super::{ActiveSegment, FirstTimestamp, Indexes};
+use super::{ActiveSegment, BlocksAhead, FirstTimestamp, Indexes};
 use crate::error::{IoOp, SegmentError};
 use crate::names::FileKind;
 use crate::walk::{MAX_SEGMENT_BYTES, to_usize};
@@ -43,8 +43,9 @@ impl ActiveSegment {
             return Ok(Position::new(size));
         }
         let indexes = if self.due.is_empty() { None } else { Some(self.reserve()?) };
-        self.write(bytes, size)?;
-        self.segment.publish_size(size + plan.bytes);
+        let end = size + plan.bytes;
+        self.write(bytes, size, end)?;
+        self.segment.publish_size(end);
         if size == 0 {
             self.first_timestamp = FirstTimestamp::Known(plan.first_timestamp);
         }
@@ -127,8 +128,8 @@ impl ActiveSegment {
 
     /// Finds room for the collected entries, so that none can fail once the log is written.
     fn reserve(&mut self) -> Result<Indexes, SegmentError> {
-        let indexes = self.indexes()?;
         let entries = self.due.len();
+        let indexes = self.indexes()?.clone();
         if let Some(index) = indexes.offset.mapped() {
             index.reserve(entries).map_err(SegmentError::index)?;
         }
@@ -138,18 +139,23 @@ impl ActiveSegment {
         Ok(indexes)
     }
 
-    fn write(&self, bytes: &[u8], size: u32) -> Result<(), SegmentError> {
+    fn write(&mut self, bytes: &[u8], size: u32, end: u32) -> Result<(), SegmentError> {
         let segment = &self.segment;
-        let (_gate, file) = segment.log_for_write()?;
+        let (gate, file) = segment.log_for_write()?;
         let path = || segment.path(FileKind::Log);
         let io = segment.dir().io();
         let written = if self.uncached {
             io.write_all_uncached(&file, &path, bytes, size.into())
         } else {
+            self.ahead.before_write(&file, size, end);
             io.write_all(&file, &path, bytes, size.into())
         };
         segment.log().mark_unsynced();
-        written.map_err(|write| self.undo_write(&file, size, write))
+        let Err(write) = written else { return Ok(()) };
+        let error = self.undo_write(&file, size, write);
+        drop(gate);
+        self.ahead = BlocksAhead::of(&self.config);
+        Err(error)
     }
 
     /// Cuts off what a failed write left, and says what is to be reported.

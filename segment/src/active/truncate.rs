@@ -3,7 +3,7 @@
 use alluvium_record_format::{Offset, Position, Timestamp};
 use alluvium_sparse_index::TimeEntry;
 
-use super::{ActiveSegment, FirstTimestamp, has_room};
+use super::{ActiveSegment, BlocksAhead, FirstTimestamp, has_room};
 use crate::error::{IoOp, SegmentError};
 use crate::names::FileKind;
 
@@ -26,6 +26,10 @@ impl ActiveSegment {
         let cut = self.segment.batch_of(offset)?.map(|batch| batch.position);
         let before = self.segment.size_bytes();
         self.cut_indexes(offset, cut)?;
+        if cut.is_some() {
+            // Blocks behind the end went with what was cut.
+            self.ahead = BlocksAhead::of(&self.config);
+        }
         let size = self.segment.size_bytes();
         if size == 0 {
             self.birth.now = now;
@@ -40,7 +44,7 @@ impl ActiveSegment {
     }
 
     fn cut_indexes(&mut self, offset: Offset, cut: Option<Position>) -> Result<(), SegmentError> {
-        let indexes = self.indexes()?;
+        let indexes = self.indexes()?.clone();
         // Readers find out that what they look at may vanish. First the entries go, then the
         // size, then the bytes.
         let _truncation = self.segment.begin_truncation();
@@ -77,7 +81,7 @@ impl ActiveSegment {
     /// The largest timestamp of what is left: the last entry of the time index, or a larger one
     /// of a batch from there on.
     fn largest_after_cut(&mut self) -> Result<Option<TimeEntry>, SegmentError> {
-        let indexes = self.indexes()?;
-        self.segment.largest_from(indexes.time.last_entry())
+        let known = self.indexes()?.time.last_entry();
+        self.segment.largest_from(known)
     }
 }

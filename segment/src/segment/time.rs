@@ -32,7 +32,8 @@ impl Segment {
     /// `max_record_bytes` (`max.decompressed.message.bytes`). Control records count, as in Kafka.
     ///
     /// Cost: two index look-ups; most often one `pread` of 8 KiB, or two, that find the batch and the
-    /// record in it. A compressed batch is read whole.
+    /// record in it. For a time before the segment's first, one of 1 KiB. A compressed batch is
+    /// read whole.
     ///
     /// Source: `LogSegment.findOffsetByTimestamp` in Kafka.
     ///

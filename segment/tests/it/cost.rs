@@ -85,6 +85,30 @@ fn a_read_of_a_batch_that_was_read_before_costs_no_pread() {
     assert_eq!([9, 10].map(|offset| reads_for(offset, 5000)), [1, 0]);
 }
 
+/// The answer to a time before the segment's is its first record.
+#[test]
+fn a_time_before_the_first_one_costs_one_pread() {
+    for value_bytes in [100, 6_000] {
+        let counter = Arc::new(Counter::default());
+        let fixture = Fixture::with_io(Io::with_hook(counter.clone()));
+        let mut active = fixture.create(0, SegmentConfig::new());
+        for base in (0..40).step_by(2) {
+            active.append(&batch_at(base, &[1000 + base, 1001 + base], value_bytes / 2)).unwrap();
+        }
+        let segment = active.seal().unwrap();
+        for time in [0, 999, 1000] {
+            counter.0.store(0, Ordering::Relaxed);
+            let found = segment
+                .find_by_timestamp(Timestamp::new(time), Offset::new(0), usize::MAX)
+                .unwrap()
+                .unwrap();
+            assert_eq!((found.offset.get(), found.timestamp.get()), (0, 1000));
+            let reads = counter.0.load(Ordering::Relaxed);
+            assert!(reads <= 1 + usize::from(value_bytes > 1000), "{reads} reads for {time}");
+        }
+    }
+}
+
 /// Batches of mixed sizes may need two.
 #[test]
 fn a_read_among_batches_of_all_sizes_costs_two_preads_at_most() {

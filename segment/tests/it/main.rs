@@ -1,5 +1,6 @@
 //! One binary for all integration tests of the crate.
 
+mod ahead;
 mod append;
 mod cost;
 mod damage;

@@ -28,6 +28,15 @@ impl Batches {
     ///
     /// When the builder refuses.
     pub(super) fn build(count: usize, records: usize) -> Result<Self> {
+        Self::timed(count, records, 1)
+    }
+
+    /// The same with so many records to the millisecond.
+    ///
+    /// # Errors
+    ///
+    /// When the builder refuses.
+    pub(super) fn timed(count: usize, records: usize, per_ms: i64) -> Result<Self> {
         let mut random = Random::new(7);
         let mut built = Self { bytes: Vec::new(), ends: Vec::new() };
         let mut value = [0; VALUE_BYTES];
@@ -36,7 +45,7 @@ impl Batches {
             let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(offset)));
             for _ in 0..records {
                 random.fill(&mut value);
-                let time = Timestamp::new(FIRST_TIMESTAMP + offset);
+                let time = Timestamp::new(FIRST_TIMESTAMP + offset / per_ms);
                 let record = SimpleRecord::new().timestamp(time).value(&value);
                 builder.append(&record).context("cannot build a batch")?;
                 offset += 1;

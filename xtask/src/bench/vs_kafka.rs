@@ -35,11 +35,12 @@ pub(super) fn run(only: &str, tell: &mut dyn FnMut(&Outcome)) -> Result<()> {
 
 type Contest = fn(&mut Arena, &'static str) -> Result<Outcome>;
 
-const CONTESTS: [(&str, Contest); 9] = [
+const CONTESTS: [(&str, Contest); 10] = [
     ("kafka-append-16KiB", appends::of_16_kib),
     ("kafka-append-1-record", appends::of_one_record),
     ("kafka-random-read", look_ups::by_offset),
-    ("kafka-time-look-up", look_ups::by_time),
+    ("kafka-time-look-up", look_ups::by_recent_time),
+    ("kafka-time-look-up-scattered", look_ups::by_scattered_time),
     ("kafka-recover-1-thread", starts::recover_by_one),
     ("kafka-recover-2-threads", starts::recover_by_two),
     ("kafka-open-2000-segments", starts::open_many),

@@ -51,7 +51,12 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
         from: Offset,
         after: bool,
     ) -> Result<Option<FoundRecord>, SegmentError> {
-        let first = match if after { self.batch_after(file, work, from)? } else { None } {
+        let guess = if after {
+            self.batch_after(file, work, from)?
+        } else {
+            self.batch_at_start(file, work, from)?
+        };
+        let first = match guess {
             Some(batch) => batch,
             None => match self.segment.locate(file, from)? {
                 Some(batch) => batch,
@@ -109,6 +114,28 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
         Ok(adjoins.then_some(batch))
     }
 
+    /// The first batch of the segment, if `from` lies in it, and the start of it in memory. A
+    /// search that begins there is most often for a time before the segment's, and its first
+    /// record is the answer.
+    fn batch_at_start(
+        &self,
+        file: &File,
+        work: &mut Work,
+        from: Offset,
+    ) -> Result<Option<BatchAt>, SegmentError> {
+        let hints = self.segment.offset_hints()?;
+        let first_entry = hints.as_ref().and_then(|hints| hints.entry(0));
+        drop(hints);
+        let size = self.segment.size_bytes();
+        if size == 0 || first_entry.is_some_and(|entry| entry.offset <= from) {
+            return Ok(None);
+        }
+        self.read(file, work, Position::new(0), to_usize(size).min(FIRST_BYTES))?;
+        let Ok(batch) = BatchAt::of(work.bytes(), Position::new(0)) else { return Ok(None) };
+        let is_whole = batch.magic == 2 && batch.size_bytes <= size;
+        Ok((is_whole && from <= batch.last_offset).then_some(batch))
+    }
+
     /// The record, if it is in this batch.
     fn look_into(
         &self,
@@ -123,11 +150,18 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
         if let Some(header) = &batch.header
             && header.attributes().codec() == Some(Codec::None)
         {
-            // Not compressed: the record may be near the start.
-            self.read(file, work, batch.position, need.min(CHUNK_BYTES))?;
-            // Where these bytes break off, or are damaged, is left to a look at all of them.
-            if let Ok(Some(found)) = self.find_plain(header, work.bytes(), batch.position) {
-                return Ok(Some(found));
+            // Not compressed: the record may be near the start, in what is in memory already.
+            let mut looked_at = BatchHeader::LEN;
+            for piece in [work.len_at(batch.position).min(need), need.min(CHUNK_BYTES)] {
+                if piece <= looked_at {
+                    continue;
+                }
+                looked_at = piece;
+                self.read(file, work, batch.position, piece)?;
+                // Where these bytes break off, or are damaged, is left to a look at all of them.
+                if let Ok(Some(found)) = self.find_plain(header, work.bytes(), batch.position) {
+                    return Ok(Some(found));
+                }
             }
         }
         if need > LARGE_BYTES {
@@ -254,6 +288,11 @@ struct Work {
 }
 
 impl Work {
+    /// How many bytes are in memory of what lies at `at`.
+    fn len_at(&self, at: Position) -> usize {
+        if self.at == at { self.filled } else { 0 }
+    }
+
     /// What was read from byte `at` on.
     fn bytes(&self) -> &[u8] {
         &self.buffer[..self.filled]
@@ -266,3 +305,6 @@ thread_local! {
 
 /// Bytes of a batch that are read at first.
 const CHUNK_BYTES: usize = 8192;
+
+/// Bytes of a segment that are read at first, where its first record is likely to be the answer.
+const FIRST_BYTES: usize = 1024;
