@@ -21,7 +21,10 @@
 
 use std::time::Duration;
 
-use metrics::{Counter, Key, Level, Metadata, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{
+    Counter, Key, Level, Metadata, counter, describe_counter, describe_gauge, describe_histogram,
+    gauge, histogram,
+};
 
 /// Bytes that were appended: `BytesInPerSec`.
 pub const BYTES_IN: &str = "log_bytes_in_total";

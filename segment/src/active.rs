@@ -265,9 +265,9 @@ impl ActiveSegment {
         if self.indexes.is_none() {
             self.indexes = Some(self.open_indexes()?);
         }
-        self.indexes.as_ref().ok_or_else(|| SegmentError::Gone {
-            path: self.segment.path(FileKind::OffsetIndex),
-        })
+        self.indexes
+            .as_ref()
+            .ok_or_else(|| SegmentError::Gone { path: self.segment.path(FileKind::OffsetIndex) })
     }
 
     fn open_indexes(&self) -> Result<Indexes, SegmentError> {

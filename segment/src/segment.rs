@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 use alluvium_record_format::{Offset, Position};
 use alluvium_sparse_index::{TimeEntry, TransactionIndexFile};
+use arc_swap::ArcSwapOption;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::config::SegmentConfig;
@@ -29,6 +30,7 @@ use crate::walk::{BatchWalker, file_size};
 
 pub(crate) use indexes::{OffsetHints, TimeHints};
 pub use tail::Tail;
+use time::FirstRecord;
 pub use time::FoundRecord;
 pub use views::{OffsetIndexView, TimeIndexView};
 
@@ -62,6 +64,7 @@ pub struct Segment {
     /// Held by who rebuilds the indexes or changes the transaction index.
     maintenance: Mutex<()>,
     largest: Mutex<Largest>,
+    first_record: ArcSwapOption<FirstRecord>,
 }
 
 /// What is known of the largest timestamp.
@@ -134,6 +137,7 @@ impl Segment {
             index_style: AtomicU8::new(0),
             maintenance: Mutex::new(()),
             largest: Mutex::new(Largest::Unknown),
+            first_record: ArcSwapOption::empty(),
         }
     }
 

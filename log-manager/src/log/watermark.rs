@@ -138,8 +138,8 @@ impl Writer {
     ///
     /// Source: `UnifiedLog.updateHighWatermarkWithLogEndOffset` in Kafka.
     pub(super) fn cap_high_watermark(&mut self, shared: &Shared) {
-        let end = shared.log_end_position(&shared.segments.load());
-        if shared.high_watermark.load().offset >= end.offset {
+        if shared.high_watermark.load().offset >= shared.log_end() {
+            let end = shared.log_end_position(&shared.segments.load());
             self.publish_high_watermark(shared, end);
         }
     }

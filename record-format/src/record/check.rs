@@ -49,7 +49,44 @@ impl Records<'_> {
     /// # Errors
     ///
     /// The error that the iterator would yield.
-    pub fn check(mut self) -> Result<RecordsSummary, Corruption> {
+    pub fn check(self) -> Result<RecordsSummary, Corruption> {
+        // What is uncommon, and what is wrong, is read again.
+        self.clone().check_usual().map_or_else(|| self.check_any(), Ok)
+    }
+
+    /// The summary of records without a gap that all have a time, as clients send them: with so
+    /// little to keep count of, it takes two thirds of the time.
+    fn check_usual(mut self) -> Option<RecordsSummary> {
+        let context = *self.context();
+        let (mut record_count, mut all_keyed) = (0_u32, true);
+        let (mut min, mut max) = (i64::MAX, i64::MIN);
+        while let Some(fields) = self.next_part::<Whole>() {
+            let Start { timestamp_delta, offset_delta, key } = fields.ok()?.start;
+            let timestamp = context.timestamp(timestamp_delta);
+            if offset_delta.cast_unsigned() != record_count || timestamp == -1 {
+                return None;
+            }
+            record_count = record_count.wrapping_add(1);
+            all_keyed &= key.is_some();
+            min = min.min(timestamp);
+            max = max.max(timestamp);
+        }
+        let last_delta = record_count.checked_sub(1)?;
+        let first = context.offset(0);
+        Some(RecordsSummary {
+            record_count,
+            min_offset: Some(first),
+            max_offset: Some(first.checked_add(last_delta.into())?),
+            offsets_rise: true,
+            offsets_dense: true,
+            all_keyed,
+            min_timestamp: Some(Timestamp::new(min)),
+            max_timestamp: Some(Timestamp::new(max)),
+            untimed_count: 0,
+        })
+    }
+
+    fn check_any(mut self) -> Result<RecordsSummary, Corruption> {
         let context = *self.context();
         let mut tally = Tally::new(context.offset(0));
         while let Some(fields) = self.next_part::<Whole>() {

@@ -43,8 +43,8 @@ impl BlocksAhead {
     fn give(&mut self, file: &File, size: u32, end: u32) {
         let until = end.saturating_add((end / SHARE).min(MOST_BYTES));
         let len = u64::from(until.saturating_sub(size));
-        let is_given = is_ext4(file)
-            && fallocate(file, FallocateFlags::KEEP_SIZE, size.into(), len).is_ok();
+        let is_given =
+            is_ext4(file) && fallocate(file, FallocateFlags::KEEP_SIZE, size.into(), len).is_ok();
         if is_given {
             *self = Self { enough_until: until, given: true };
         } else {

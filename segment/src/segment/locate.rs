@@ -60,7 +60,7 @@ impl Segment {
         file: &File,
         target: Offset,
     ) -> Result<Option<Place>, SegmentError> {
-        let generation = self.truncations.load(Ordering::Acquire);
+        let generation = self.generation();
         if let Some(hints) = self.offset_hints()?.as_ref() {
             let near = hints.lookup_near(before(target));
             if hints.is_exact(near.slot, generation)
@@ -74,8 +74,14 @@ impl Segment {
         Ok(found.as_ref().map(Place::of))
     }
 
+    /// Counts truncations and new indexes; odd while one is under way. What was seen of the segment
+    /// in one generation stays so as long as it lasts.
+    pub(super) fn generation(&self) -> u32 {
+        self.truncations.load(Ordering::Acquire)
+    }
+
     /// Whether no truncation was under way since this generation was seen, nor is one now.
-    fn is_still(&self, generation: u32) -> bool {
+    pub(super) fn is_still(&self, generation: u32) -> bool {
         // What was read of the index was read before.
         fence(Ordering::Acquire);
         generation.is_multiple_of(2) && generation == self.truncations.load(Ordering::Relaxed)
@@ -89,7 +95,7 @@ impl Segment {
     ) -> Result<Option<BatchAt>, SegmentError> {
         let mut may_rebuild = true;
         loop {
-            let generation = self.truncations.load(Ordering::Acquire);
+            let generation = self.generation();
             let hints = self.offset_hints()?;
             let near = hints.as_ref().map(|hints| hints.lookup_near(before(target)));
             drop(hints);

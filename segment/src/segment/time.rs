@@ -2,6 +2,8 @@
 
 mod search;
 
+use std::sync::Arc;
+
 use alluvium_record_format::{LeaderEpoch, Offset, Timestamp};
 use alluvium_sparse_index::TimeEntry;
 
@@ -24,6 +26,13 @@ pub struct FoundRecord {
     pub leader_epoch: Option<LeaderEpoch>,
 }
 
+/// The first record of a segment, as a look-up has found it.
+#[derive(Debug)]
+pub(super) struct FirstRecord {
+    generation: u32,
+    record: FoundRecord,
+}
+
 impl Segment {
     /// The first record, by offset, whose timestamp is not below `target` and whose offset is not
     /// below `start`.
@@ -32,8 +41,8 @@ impl Segment {
     /// `max_record_bytes` (`max.decompressed.message.bytes`). Control records count, as in Kafka.
     ///
     /// Cost: two index look-ups; most often one `pread` of 8 KiB, or two, that find the batch and the
-    /// record in it. For a time before the segment's first, one of 1 KiB. A compressed batch is
-    /// read whole.
+    /// record in it. A compressed batch is read whole. For a time before the segment's first, one
+    /// `pread` of 1 KiB, and none once its first record was found so.
     ///
     /// Source: `LogSegment.findOffsetByTimestamp` in Kafka.
     ///
@@ -47,6 +56,12 @@ impl Segment {
         start: Offset,
         max_record_bytes: usize,
     ) -> Result<Option<FoundRecord>, SegmentError> {
+        if let Some(first) = self.first_record()
+            && target <= first.timestamp
+            && start <= first.offset
+        {
+            return Ok(Some(first));
+        }
         let hint = self.time_hints()?.as_ref().and_then(|hints| hints.lookup(target));
         let from = hint.map_or(start, |entry| entry.offset.max(start));
         // The batch at the hint has no time above that of the hint.
@@ -122,6 +137,23 @@ impl Segment {
         match self.max_timestamp()? {
             Some(entry) if entry.timestamp.get() >= 0 => Ok(entry.timestamp),
             _ => self.modified(),
+        }
+    }
+
+    /// The first record, if a look-up has found it and nothing was cut since.
+    fn first_record(&self) -> Option<FoundRecord> {
+        let first = self.first_record.load();
+        first
+            .as_ref()
+            .filter(|first| first.generation == self.generation())
+            .map(|first| first.record)
+    }
+
+    /// Remembers the first record, found in `generation`. Nothing is known of a segment that
+    /// others write to.
+    fn learn_first(&self, record: FoundRecord, generation: u32) {
+        if self.is_still(generation) && !self.dir.is_read_only() {
+            self.first_record.store(Some(Arc::new(FirstRecord { generation, record })));
         }
     }
 

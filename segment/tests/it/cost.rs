@@ -85,9 +85,9 @@ fn a_read_of_a_batch_that_was_read_before_costs_no_pread() {
     assert_eq!([9, 10].map(|offset| reads_for(offset, 5000)), [1, 0]);
 }
 
-/// The answer to a time before the segment's is its first record.
+/// The answer to a time before the segment's is its first record. Once it is found, it is known.
 #[test]
-fn a_time_before_the_first_one_costs_one_pread() {
+fn a_time_before_the_first_one_costs_one_pread_and_none_from_then_on() {
     for value_bytes in [100, 6_000] {
         let counter = Arc::new(Counter::default());
         let fixture = Fixture::with_io(Io::with_hook(counter.clone()));
@@ -96,7 +96,7 @@ fn a_time_before_the_first_one_costs_one_pread() {
             active.append(&batch_at(base, &[1000 + base, 1001 + base], value_bytes / 2)).unwrap();
         }
         let segment = active.seal().unwrap();
-        for time in [0, 999, 1000] {
+        for (time, most) in [(0, 1 + usize::from(value_bytes > 1000)), (999, 0), (1000, 0)] {
             counter.0.store(0, Ordering::Relaxed);
             let found = segment
                 .find_by_timestamp(Timestamp::new(time), Offset::new(0), usize::MAX)
@@ -104,9 +104,28 @@ fn a_time_before_the_first_one_costs_one_pread() {
                 .unwrap();
             assert_eq!((found.offset.get(), found.timestamp.get()), (0, 1000));
             let reads = counter.0.load(Ordering::Relaxed);
-            assert!(reads <= 1 + usize::from(value_bytes > 1000), "{reads} reads for {time}");
+            assert!(reads <= most, "{reads} reads for {time}");
         }
     }
+}
+
+#[test]
+fn a_first_record_that_was_cut_off_is_not_found() {
+    let fixture = Fixture::new();
+    let mut active = fixture.create(0, SegmentConfig::new());
+    let found = |active: &ActiveSegment| {
+        let found =
+            active.segment().find_by_timestamp(Timestamp::new(5), Offset::new(0), usize::MAX);
+        found.unwrap().map(|found| (found.offset.get(), found.timestamp.get()))
+    };
+    active.append(&batch_at(0, &[1000], 10)).unwrap();
+    assert_eq!([found(&active), found(&active)], [Some((0, 1000)); 2]);
+    active.truncate_to(Offset::new(0), Timestamp::new(0)).unwrap();
+    assert_eq!(found(&active), None);
+    active.append(&batch_at(3, &[1, 7], 10)).unwrap();
+    assert_eq!([found(&active), found(&active)], [Some((4, 7)); 2]);
+    active.append(&batch_at(5, &[5], 10)).unwrap();
+    assert_eq!(found(&active), Some((4, 7)));
 }
 
 /// Batches of mixed sizes may need two.

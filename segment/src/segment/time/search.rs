@@ -1,6 +1,6 @@
 //! Searches batches for the first record with a certain time.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -25,6 +25,19 @@ pub(super) struct Search<'a, B, R> {
     pub(super) wanted: R,
 }
 
+/// What a search found.
+struct Hit {
+    record: FoundRecord,
+    /// Whether no record comes before it in the segment; false where that is not known.
+    is_first_of_segment: bool,
+}
+
+impl From<FoundRecord> for Hit {
+    fn from(record: FoundRecord) -> Self {
+        Self { record, is_first_of_segment: false }
+    }
+}
+
 impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R> {
     /// Searches from the batch that holds `from` on. `after` says that this batch itself cannot
     /// hold the record.
@@ -33,15 +46,21 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
         from: Offset,
         after: bool,
     ) -> Result<Option<FoundRecord>, SegmentError> {
+        let generation = self.segment.generation();
         let file = self.segment.log_file()?;
-        let mut work = WORK.take();
-        // What is left there is of another search.
-        work.filled = 0;
-        let found = self.run_in(&file, &mut work, from, after);
-        if work.buffer.capacity() <= LARGE_BYTES && work.inflated.capacity() <= LARGE_BYTES {
-            WORK.set(work);
-        }
-        found
+        WORK.with_borrow_mut(|work| {
+            // What is left there is of another search.
+            work.filled = 0;
+            let found = self.run_in(&file, work, from, after);
+            if work.buffer.capacity() > LARGE_BYTES || work.inflated.capacity() > LARGE_BYTES {
+                *work = Work::default();
+            }
+            let found = found?;
+            if let Some(Hit { record, is_first_of_segment: true }) = found {
+                self.segment.learn_first(record, generation);
+            }
+            Ok(found.map(|hit| hit.record))
+        })
     }
 
     fn run_in(
@@ -50,7 +69,7 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
         work: &mut Work,
         from: Offset,
         after: bool,
-    ) -> Result<Option<FoundRecord>, SegmentError> {
+    ) -> Result<Option<Hit>, SegmentError> {
         let guess = if after {
             self.batch_after(file, work, from)?
         } else {
@@ -142,7 +161,7 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
         file: &File,
         work: &mut Work,
         batch: &BatchAt,
-    ) -> Result<Option<FoundRecord>, SegmentError> {
+    ) -> Result<Option<Hit>, SegmentError> {
         if !batch.max_timestamp.is_some_and(&self.worth) {
             return Ok(None);
         }
@@ -186,23 +205,25 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
         header: &BatchHeader,
         bytes: &[u8],
         at: Position,
-    ) -> Result<Option<FoundRecord>, Corruption> {
+    ) -> Result<Option<Hit>, Corruption> {
         let payload = bytes.get(BatchHeader::LEN..).unwrap_or_default();
-        for record in Records::new(header, payload, at)?.keys() {
+        for (index, record) in Records::new(header, payload, at)?.keys().enumerate() {
             let record = record?;
             if let Some(timestamp) = record.timestamp()
                 && (self.wanted)(record.offset(), timestamp)
             {
                 let leader_epoch = header.leader_epoch();
                 let offset = record.offset();
-                return Ok(Some(FoundRecord { offset, timestamp, leader_epoch }));
+                let record = FoundRecord { offset, timestamp, leader_epoch };
+                let is_first_of_segment = index == 0 && at.get() == 0;
+                return Ok(Some(Hit { record, is_first_of_segment }));
             }
         }
         Ok(None)
     }
 
     /// The record, in the entry whose bytes were read.
-    fn find_whole(&self, work: &mut Work, at: Position) -> Result<Option<FoundRecord>, Corruption> {
+    fn find_whole(&self, work: &mut Work, at: Position) -> Result<Option<Hit>, Corruption> {
         let Work { buffer, filled, inflated, decompressor, .. } = work;
         match Entry::parse(&buffer[..*filled], at)? {
             Entry::Batch(batch) if batch.header().attributes().codec() == Some(Codec::None) => {
@@ -217,7 +238,7 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
                         && (self.wanted)(record.offset, timestamp)
                     {
                         let offset = record.offset;
-                        return Ok(Some(FoundRecord { offset, timestamp, leader_epoch }));
+                        return Ok(Some(FoundRecord { offset, timestamp, leader_epoch }.into()));
                     }
                 }
             }
@@ -229,7 +250,8 @@ impl<B: Fn(Timestamp) -> bool, R: Fn(Offset, Timestamp) -> bool> Search<'_, B, R
                         && (self.wanted)(record.offset(), timestamp)
                     {
                         let offset = record.offset();
-                        return Ok(Some(FoundRecord { offset, timestamp, leader_epoch: None }));
+                        let found = FoundRecord { offset, timestamp, leader_epoch: None };
+                        return Ok(Some(found.into()));
                     }
                 }
             }
@@ -300,7 +322,7 @@ impl Work {
 }
 
 thread_local! {
-    static WORK: Cell<Work> = Cell::default();
+    static WORK: RefCell<Work> = RefCell::default();
 }
 
 /// Bytes of a batch that are read at first.
