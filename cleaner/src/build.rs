@@ -12,9 +12,10 @@ use crate::error::CleanError;
 use crate::group::values;
 use crate::host::CleanHost;
 use crate::keys::{HASHED_AT_ONCE, Hashed, Key, Reader};
-use crate::offset_map::OffsetMap;
+use crate::offset_map::{OffsetMap, Put};
 use crate::options::CleanOptions;
 use crate::transactions::Transactions;
+use crate::verdicts::Verdicts;
 
 /// What came of filling the map.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,19 +37,27 @@ pub(crate) struct Built {
 ///
 /// Source: `Cleaner.buildOffsetMap` in Kafka; `docs/format/compaction.md#offset-map`.
 pub(crate) fn build(
-    map: &mut OffsetMap,
+    (map, verdicts): (&mut OffsetMap, &mut Verdicts),
     reader: &mut Reader,
     segments: &[Arc<Segment>],
     options: &CleanOptions,
     host: &mut dyn CleanHost,
 ) -> Result<Built, CleanError> {
     map.clear(options.first_dirty);
+    verdicts.clear(options.first_dirty);
     let mut transactions = Transactions::default();
     let (from, to) = (options.first_dirty, options.first_uncleanable);
     transactions.expect(collect_aborted(segments, options, from, to)?);
     let dirty = values(segments, from, to);
-    let mut build =
-        Build { map, reader, transactions, options, built: Built::default(), waiting: Vec::new() };
+    let mut build = Build {
+        map,
+        verdicts,
+        reader,
+        transactions,
+        options,
+        built: Built::default(),
+        waiting: Vec::new(),
+    };
     for (index, segment) in dirty.iter().enumerate() {
         let next = dirty.get(index + 1).map_or(to, |next| next.base_offset());
         build.segment(segment, Rising::within(segment, segments), host)?;
@@ -62,6 +71,7 @@ pub(crate) fn build(
 
 struct Build<'a> {
     map: &'a mut OffsetMap,
+    verdicts: &'a mut Verdicts,
     reader: &'a mut Reader,
     transactions: Transactions,
     options: &'a CleanOptions,
@@ -126,41 +136,52 @@ impl Build<'_> {
                 Ok(())
             }
             Entry::Batch(batch) => {
-                let mut put = Put::of(self.map, self.options, &mut self.built, &mut self.waiting);
-                self.reader.keys(batch, self.options.max_record_bytes, |key| put.key(key))?;
+                let header = batch.header();
+                let (mut put, reader) = self.put();
+                put.notes = header.base_offset() >= put.first_dirty;
+                put.verdicts.begin_batch(header);
+                reader.keys(batch, put.max_record_bytes, |key| put.key(key))?;
                 put.all();
                 Ok(())
             }
             Entry::Legacy(entry) => {
-                let mut put = Put::of(self.map, self.options, &mut self.built, &mut self.waiting);
-                self.reader.legacy_keys(entry, |key| put.key(key))?;
+                let (mut put, reader) = self.put();
+                reader.legacy_keys(entry, |key| put.key(key))?;
                 put.all();
                 Ok(())
             }
             _ => Ok(()),
         }
     }
+
+    fn put(&mut self) -> (Keys<'_>, &mut Reader) {
+        self.waiting.clear();
+        let keys = Keys {
+            map: self.map,
+            verdicts: self.verdicts,
+            first_dirty: self.options.first_dirty,
+            max_record_bytes: self.options.max_record_bytes,
+            notes: false,
+            built: &mut self.built,
+            waiting: &mut self.waiting,
+        };
+        (keys, self.reader)
+    }
 }
 
 /// Puts the keys of one batch into the map.
-struct Put<'a> {
+struct Keys<'a> {
     map: &'a mut OffsetMap,
+    verdicts: &'a mut Verdicts,
     first_dirty: Offset,
+    max_record_bytes: usize,
+    /// Whether the second walk is to know of each record what came of it.
+    notes: bool,
     built: &'a mut Built,
     waiting: &'a mut Vec<Hashed>,
 }
 
-impl<'a> Put<'a> {
-    fn of(
-        map: &'a mut OffsetMap,
-        options: &CleanOptions,
-        built: &'a mut Built,
-        waiting: &'a mut Vec<Hashed>,
-    ) -> Self {
-        waiting.clear();
-        Self { map, first_dirty: options.first_dirty, built, waiting }
-    }
-
+impl Keys<'_> {
     /// Takes a record in, soon. False once the map is full.
     fn key(&mut self, key: Key<'_>) -> bool {
         self.waiting.push(Hashed::of(self.map, key));
@@ -171,14 +192,20 @@ impl<'a> Put<'a> {
     fn all(&mut self) -> bool {
         self.map.touch(self.waiting.iter().filter_map(|record| record.place));
         for record in self.waiting.drain(..) {
-            if let Some(place) = record.place
-                && record.offset >= self.first_dirty
-            {
-                if !self.map.put_at(place, record.offset) {
-                    self.built.is_full = true;
-                    return false;
+            let place = record.place.filter(|_| record.offset >= self.first_dirty);
+            if let Some(place) = place {
+                match self.map.put_at(place, record.offset) {
+                    Put::Full => {
+                        self.built.is_full = true;
+                        return false;
+                    }
+                    Put::Replaced(before) => self.verdicts.replaced(before),
+                    Put::New => {}
                 }
                 self.built.latest = Some(record.offset);
+            }
+            if self.notes {
+                self.verdicts.note(record.offset, place.is_some(), record.is_tombstone);
             }
             self.built.records += 1;
         }

@@ -16,6 +16,7 @@ use crate::output::Output;
 use crate::rewrite::{Rewrite, Scratch};
 use crate::rules::Rules;
 use crate::transactions::Transactions;
+use crate::verdicts::Verdicts;
 
 /// Cleans logs one after the other, in the same memory: the offset map, and a few buffers that
 /// grow to the largest batch.
@@ -24,6 +25,7 @@ use crate::transactions::Transactions;
 #[derive(Debug)]
 pub struct Cleaner {
     map: OffsetMap,
+    verdicts: Verdicts,
     scratch: Scratch,
 }
 
@@ -110,8 +112,12 @@ impl Cleaner {
     /// A cleaner with this memory.
     #[must_use]
     pub fn new(config: CleanerConfig) -> Self {
-        let map = OffsetMap::new(config.map_bytes, config.load_factor);
-        Self { map, scratch: Scratch::new() }
+        let verdicts_bytes = config.map_bytes / 16;
+        Self {
+            map: OffsetMap::sharing(config.map_bytes, config.load_factor, verdicts_bytes),
+            verdicts: Verdicts::new(verdicts_bytes.max(LEAST_VERDICTS_BYTES)),
+            scratch: Scratch::new(),
+        }
     }
 
     /// Cleans a log once: keeps the last record of every key in the dirty part, and in all
@@ -142,12 +148,13 @@ impl Cleaner {
             return Err(CleanError::MapTooSmall);
         }
         let reader = &mut self.scratch.reader;
-        let built = build(&mut self.map, reader, segments, options, host)?;
+        let memory = (&mut self.map, &mut self.verdicts);
+        let built = build(memory, reader, segments, options, host)?;
         let mut report = self.report(options, built);
         let Some(latest) = built.latest else { return Ok(report) };
         let legacy_horizon = legacy_horizon(segments, options)?;
         let mut rewrite = Rewrite {
-            rules: Rules { map: &self.map, latest, options },
+            rules: Rules { map: &self.map, verdicts: &self.verdicts, latest, options },
             scratch: &mut self.scratch,
             transactions: Transactions::default(),
             legacy_horizon,
@@ -227,6 +234,9 @@ fn legacy_horizon(
     let modified = last.modified().map_err(CleanError::segment)?;
     Ok(Timestamp::new(modified.get().saturating_sub(options.delete_retention_ms)))
 }
+
+/// Room for some thousand offsets, however small the map.
+const LEAST_VERDICTS_BYTES: usize = 4 << 10;
 
 impl Counts {
     pub(crate) const fn add(&mut self, other: Self) {

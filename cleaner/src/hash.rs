@@ -1,25 +1,90 @@
-//! The keyed hash of record keys: `SipHash` with 128 bits of output.
+//! The keyed hash of record keys, of 128 bits.
 
 /// Hashes with a secret of its own, so that nobody can choose keys that collide.
 ///
-/// One round a word and three at the end, as in Rust's own hash maps: a third of the time of MD5
-/// for keys of 16 bytes. `SipHash-1-3` with the 128-bit output of its reference implementation.
-#[derive(Clone, Copy)]
+/// Keys of up to 64 bytes are hashed by multiplication: the sum of their words and their length,
+/// each times a secret number of 128 bits, of which the upper half is taken; twice, with secrets
+/// of their own. That is strongly universal: any two keys agree in `b` bits of the hash with a
+/// probability of `2^-b`. It takes a fifth of the time of `SipHash`, which longer keys get:
+/// `SipHash-1-3` with the 128-bit output of its reference implementation.
+///
+/// Source: "Strongly universal string hashing is fast" by Lemire and Kaser (multilinear).
 pub(crate) struct KeyHasher {
     k0: u64,
     k1: u64,
+    start: Factors,
+    length: Factors,
+    words: [Factors; SHORT_BYTES / 8],
+    tail: Factors,
 }
 
+/// What a word is multiplied by, for each half of the hash.
+#[derive(Clone, Copy)]
+struct Factors(u128, u128);
+
 impl KeyHasher {
-    pub(crate) const fn new(k0: u64, k1: u64) -> Self {
-        Self { k0, k1 }
+    pub(crate) fn new(k0: u64, k1: u64) -> Self {
+        let mut drawn = 0_u64;
+        let mut number = || {
+            drawn += 1;
+            let (low, high) = sip::<2, 4>(k0, k1, &drawn.to_le_bytes());
+            u128::from(high) << 64 | u128::from(low)
+        };
+        let mut factors = || Factors(number(), number());
+        Self {
+            k0,
+            k1,
+            start: factors(),
+            length: factors(),
+            words: std::array::from_fn(|_| factors()),
+            tail: factors(),
+        }
     }
 
     /// Both halves of the hash of `key`.
-    pub(crate) fn hash(self, key: &[u8]) -> (u64, u64) {
-        sip::<1, 3>(self.k0, self.k1, key)
+    #[inline]
+    pub(crate) fn hash(&self, key: &[u8]) -> (u64, u64) {
+        if key.len() > SHORT_BYTES {
+            return sip::<1, 3>(self.k0, self.k1, key);
+        }
+        let mut sum = self.start;
+        sum.add(&self.length, key.len() as u64);
+        let (words, tail) = key.as_chunks::<8>();
+        for (word, factors) in words.iter().zip(&self.words) {
+            sum.add(factors, u64::from_le_bytes(*word));
+        }
+        if !tail.is_empty() {
+            sum.add(&self.tail, last_word(key));
+        }
+        let upper = |half: u128| u64::try_from(half >> 64).unwrap_or(0);
+        (upper(sum.0), upper(sum.1))
     }
 }
+
+impl Factors {
+    #[inline]
+    fn add(&mut self, factors: &Self, word: u64) {
+        self.0 = self.0.wrapping_add(factors.0.wrapping_mul(word.into()));
+        self.1 = self.1.wrapping_add(factors.1.wrapping_mul(word.into()));
+    }
+}
+
+/// The last eight bytes, or all of a shorter key. Keys of one length that differ in bytes behind
+/// their whole words differ here.
+#[inline]
+fn last_word(key: &[u8]) -> u64 {
+    if let Some(last) = key.last_chunk() {
+        return u64::from_le_bytes(*last);
+    }
+    if let (Some(first), Some(last)) = (key.first_chunk(), key.last_chunk()) {
+        return u64::from(u32::from_le_bytes(*last)) << 32
+            | u64::from(u32::from_le_bytes(*first));
+    }
+    key.iter().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// The longest key that is hashed by multiplication.
+const SHORT_BYTES: usize = 64;
 
 struct State {
     v0: u64,
@@ -84,7 +149,9 @@ fn sip<const WORD: usize, const END: usize>(k0: u64, k1: u64, key: &[u8]) -> (u6
 
 #[cfg(test)]
 mod tests {
-    use super::sip;
+    use std::collections::HashSet;
+
+    use super::{KeyHasher, SHORT_BYTES, sip};
 
     /// From the reference implementation of SipHash-2-4 with 128 bits, key 00 01 .. 0f.
     #[test]
@@ -105,5 +172,34 @@ mod tests {
             0xfc, 0x45,
         ];
         assert_eq!(bytes(&[0]), one);
+    }
+
+    #[test]
+    fn keys_of_any_length_that_differ_in_one_bit_or_by_a_zero_differ_in_both_halves() {
+        let hasher = KeyHasher::new(7, 9);
+        let (mut first, mut second, mut count) = (HashSet::new(), HashSet::new(), 0);
+        for len in 0..SHORT_BYTES + 9 {
+            for bit in 0..=8 * len {
+                let mut key = vec![0; len];
+                if bit < 8 * len {
+                    key[bit / 8] = 1 << (bit % 8);
+                }
+                let hash = hasher.hash(&key);
+                first.insert(hash.0);
+                second.insert(hash.1);
+                count += 1;
+            }
+        }
+        assert_eq!((first.len(), second.len()), (count, count));
+    }
+
+    #[test]
+    fn another_secret_gives_other_hashes() {
+        let [one, other] = [KeyHasher::new(1, 2), KeyHasher::new(1, 3)];
+        for len in [0, 1, 12, 64, 65] {
+            let key = vec![b'k'; len];
+            assert_ne!(one.hash(&key).0, other.hash(&key).0);
+            assert_ne!(one.hash(&key).1, other.hash(&key).1);
+        }
     }
 }

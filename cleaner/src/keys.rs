@@ -38,11 +38,17 @@ pub(crate) const HASHED_AT_ONCE: usize = 64;
 pub(crate) struct Reader {
     pub(crate) decompressor: Decompressor,
     pub(crate) inflated: Vec<u8>,
-    /// The records of the last batch are all in memory.
-    is_held: bool,
+    /// Whether the records of the present batch are all in memory; `None` before they were
+    /// asked for.
+    is_held: Option<bool>,
 }
 
 impl Reader {
+    /// Another batch comes.
+    pub(crate) const fn next_batch(&mut self) {
+        self.is_held = None;
+    }
+
     /// Calls `visit` for every record of a batch, until it returns false.
     ///
     /// A payload that inflates to more than [`INFLATE_BYTES`] is read record by record.
@@ -76,10 +82,10 @@ impl Reader {
         max_record_bytes: usize,
     ) -> Result<Option<Records<'b>>, Corruption> {
         let limit = INFLATE_BYTES.min(max_record_bytes);
-        self.is_held = false;
+        self.is_held = Some(false);
         match self.decompressor.inflate(batch, limit, &mut self.inflated) {
             Ok(records) => {
-                self.is_held = true;
+                self.is_held = Some(true);
                 Ok(Some(records))
             }
             Err(damage) if matches!(damage.kind(), CorruptKind::OutputLimit { .. }) => Ok(None),
@@ -87,11 +93,17 @@ impl Reader {
         }
     }
 
-    /// The records of the batch that [`keys`](Self::keys) just walked, `None` if they were too
-    /// many bytes to hold. Nothing is inflated again.
-    pub(crate) fn held<'b>(&'b self, batch: &Batch<'b>) -> Result<Option<Records<'b>>, Corruption> {
-        if !self.is_held {
-            return Ok(None);
+    /// The records of the present batch, `None` if they are too many bytes to hold. If
+    /// [`keys`](Self::keys) walked them, nothing is inflated again.
+    pub(crate) fn held<'b>(
+        &'b mut self,
+        batch: &Batch<'b>,
+        max_record_bytes: usize,
+    ) -> Result<Option<Records<'b>>, Corruption> {
+        match self.is_held {
+            Some(true) => {}
+            Some(false) => return Ok(None),
+            None => return self.inflate(batch, max_record_bytes),
         }
         let is_plain = batch.header().attributes().codec() == Some(Codec::None);
         let payload = if is_plain { batch.payload() } else { &self.inflated };

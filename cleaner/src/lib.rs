@@ -11,12 +11,14 @@ mod hash;
 mod host;
 mod keys;
 mod manager;
+mod memory;
 mod offset_map;
 mod options;
 mod output;
 mod rewrite;
 mod rules;
 mod transactions;
+mod verdicts;
 
 pub use clean::{CleanReport, CleanedGroup, CleanedSegment, Cleaner, Counts, Progress, clean};
 pub use error::CleanError;

@@ -241,11 +241,10 @@ impl LogCleaner {
         cleared
     }
 
-    /// What was done so far.
+    /// What was done so far, and what could not be.
     #[must_use]
     pub fn stats(&self) -> CleanerStats {
-        let uncleanable = self.shared.uncleanable.lock().len();
-        self.shared.stats.told(uncleanable, self.crew.dead())
+        self.shared.stats.told(&self.shared.uncleanable_by_dir(), self.crew.dead())
     }
 }
 

@@ -7,6 +7,7 @@ use std::hint::black_box;
 use alluvium_record_format::Offset;
 
 use crate::hash::KeyHasher;
+use crate::memory::{Memory, ROW_BYTES};
 
 /// Maps keys to their last offset, without the keys and without ever growing.
 ///
@@ -40,7 +41,7 @@ use crate::hash::KeyHasher;
 /// ```
 pub struct OffsetMap {
     hasher: KeyHasher,
-    entries: Box<[u128]>,
+    entries: Memory,
     base: Offset,
     len: usize,
     capacity: usize,
@@ -55,6 +56,17 @@ pub(crate) struct Place {
     at: usize,
 }
 
+/// What became of a record that was put.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Put {
+    /// Nothing: the map is full.
+    Full,
+    /// It is the first of its key.
+    New,
+    /// Its key was last seen here.
+    Replaced(Offset),
+}
+
 impl OffsetMap {
     /// A map of `memory_bytes`, of whose slots the part `load_factor` may be used: Kafka's
     /// `log.cleaner.dedupe.buffer.size` a thread, and `log.cleaner.io.buffer.load.factor`.
@@ -62,12 +74,18 @@ impl OffsetMap {
     /// The memory is taken from the system as it is first used.
     #[must_use]
     pub fn new(memory_bytes: usize, load_factor: f64) -> Self {
+        Self::sharing(memory_bytes, load_factor, 0)
+    }
+
+    /// As [`new`](Self::new), but leaves so much of the memory to others.
+    pub(crate) fn sharing(memory_bytes: usize, load_factor: f64, others_bytes: usize) -> Self {
         let capacity = kafka_capacity(memory_bytes / KAFKA_SLOT_BYTES, load_factor);
-        let entries = (memory_bytes / size_of::<u128>()).max(capacity + 1);
+        let own_bytes = memory_bytes.saturating_sub(others_bytes);
+        let entries = (own_bytes / ROW_BYTES).max(capacity + 1);
         let secret = || RandomState::new().build_hasher().finish();
         Self {
             hasher: KeyHasher::new(secret(), secret()),
-            entries: vec![0; entries].into_boxed_slice(),
+            entries: Memory::zeroed(entries),
             base: Offset::new(0),
             len: 0,
             capacity,
@@ -77,7 +95,7 @@ impl OffsetMap {
     /// Drops all keys. From now on offsets must be at or above `base`.
     pub fn clear(&mut self, base: Offset) {
         if self.len > 0 {
-            self.entries.fill(0);
+            self.entries.rows_mut().fill([0; ROW_BYTES]);
             self.len = 0;
         }
         self.base = base;
@@ -87,21 +105,21 @@ impl OffsetMap {
     /// full: then that is so for known keys too, as in Kafka.
     #[inline]
     pub fn put(&mut self, key: &[u8], offset: Offset) -> bool {
-        self.put_at(self.place(key), offset)
+        !matches!(self.put_at(self.place(key), offset), Put::Full)
     }
 
     /// As [`put`](Self::put), for a key that was hashed before.
     #[inline]
-    pub(crate) fn put_at(&mut self, place: Place, offset: Offset) -> bool {
+    pub(crate) fn put_at(&mut self, place: Place, offset: Offset) -> Put {
         if self.len >= self.capacity {
-            return false;
+            return Put::Full;
         }
-        let Some(relative) = self.relative(offset) else { return false };
-        let Place { tag, at } = place;
-        let at = self.find(tag, at);
-        self.len += usize::from(self.entries[at] == EMPTY);
-        self.entries[at] = tag | relative;
-        true
+        let Some(relative) = self.relative(offset) else { return Put::Full };
+        let at = self.find(place.tag, place.at);
+        let entry = (place.tag | relative).to_le_bytes();
+        let before = u128::from_le_bytes(std::mem::replace(&mut self.entries.rows_mut()[at], entry));
+        self.len += usize::from(before == EMPTY);
+        self.offset_in(before).map_or(Put::New, Put::Replaced)
     }
 
     /// The offset that was last noted for `key`.
@@ -114,9 +132,7 @@ impl OffsetMap {
     /// As [`last_offset`](Self::last_offset), for a key that was hashed before.
     #[inline]
     pub(crate) fn last_offset_at(&self, place: Place) -> Option<Offset> {
-        let entry = self.entries[self.find(place.tag, place.at)];
-        let relative = i64::try_from(entry & OFFSET_MASK).ok()?.checked_sub(1)?;
-        (entry != EMPTY).then(|| Offset::new(self.base.get().saturating_add(relative)))
+        self.offset_in(u128::from_le_bytes(self.entries.rows()[self.find(place.tag, place.at)]))
     }
 
     /// Number of keys.
@@ -143,10 +159,18 @@ impl OffsetMap {
         u128::try_from(relative).ok().filter(|relative| (1..=OFFSET_MASK).contains(relative))
     }
 
+    /// The offset of an entry; `None` for a free one.
+    #[inline]
+    fn offset_in(&self, entry: u128) -> Option<Offset> {
+        let relative = i64::try_from(entry & OFFSET_MASK).ok()?.checked_sub(1)?;
+        (entry != EMPTY).then(|| Offset::new(self.base.get().saturating_add(relative)))
+    }
+
     /// Reads the entries where the search for these begins: all at once, where one search after
     /// the other would wait for memory each time.
     pub(crate) fn touch(&self, places: impl Iterator<Item = Place>) {
-        black_box(places.fold(0, |all, place| all ^ self.entries[place.at]));
+        let entries = self.entries.rows();
+        black_box(places.fold(0, |all, place| all ^ u128::from_le_bytes(entries[place.at])));
     }
 
     /// Hashes a key.
@@ -154,7 +178,7 @@ impl OffsetMap {
     pub(crate) fn place(&self, key: &[u8]) -> Place {
         let (first, second) = self.hasher.hash(key);
         let tag = (u128::from(first) << 64) | (u128::from(second & 0xffff) << OFFSET_BITS);
-        let entries = self.entries.len() as u128;
+        let entries = self.entries.rows().len() as u128;
         let at = (u128::from(second >> 16) * entries) >> 48;
         Place { tag, at: usize::try_from(at).unwrap_or(0) }
     }
@@ -162,8 +186,11 @@ impl OffsetMap {
     /// The entry with this tag, or the free one where it belongs. There always is one.
     #[inline]
     fn find(&self, tag: u128, start: usize) -> usize {
-        let is_it = |entry: &u128| *entry == EMPTY || *entry & TAG_MASK == tag;
-        let (before, after) = self.entries.split_at(start);
+        let is_it = |entry: &[u8; ROW_BYTES]| {
+            let entry = u128::from_le_bytes(*entry);
+            entry == EMPTY || entry & TAG_MASK == tag
+        };
+        let (before, after) = self.entries.rows().split_at(start);
         match after.iter().position(is_it) {
             Some(at) => start + at,
             None => before.iter().position(is_it).unwrap_or(0),

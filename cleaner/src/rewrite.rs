@@ -134,7 +134,7 @@ impl Rewrite<'_> {
         }
         let Scratch { reader, survivors, .. } = &mut *self.scratch;
         self.rules.pick(reader, batch, drops_records, survivors)?;
-        self.counts.records_read += survivors.keep.len() as u64;
+        self.counts.records_read += survivors.seen;
         if survivors.count == 0 {
             return match fate {
                 Fate::RetainEmpty => self.push(header.to_empty().as_bytes(), output),
@@ -185,7 +185,7 @@ impl Rewrite<'_> {
         let Scratch { reader, survivors, builder } = &mut *self.scratch;
         builder.reset(settings);
         let mut keep = survivors.keep.iter();
-        if let Some(records) = reader.held(batch)? {
+        if let Some(records) = reader.held(batch, limit)? {
             for record in records {
                 let record = record?;
                 if keep.next() == Some(&true) {
@@ -215,7 +215,7 @@ impl Rewrite<'_> {
     ) -> Result<(), Trouble> {
         let Scratch { reader, survivors, .. } = &mut *self.scratch;
         self.rules.pick_legacy(reader, entry, tombstones_stay, survivors)?;
-        self.counts.records_read += survivors.keep.len() as u64;
+        self.counts.records_read += survivors.seen;
         self.counts.records_written += survivors.count;
         if survivors.count > 0 {
             return self.rebuild_legacy(entry, output);

@@ -5,6 +5,7 @@ use alluvium_record_format::{Batch, BatchHeader, Corruption, LegacyEntry, Offset
 use crate::keys::{HASHED_AT_ONCE, Hashed, Key, Reader};
 use crate::offset_map::OffsetMap;
 use crate::options::CleanOptions;
+use crate::verdicts::Verdicts;
 
 /// What happens to a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +21,10 @@ pub(crate) enum Fate {
 /// The records of a batch that stay.
 #[derive(Debug, Default)]
 pub(crate) struct Survivors {
-    /// Of each record, in order.
+    /// Of each record, in order; not told if none stays.
     pub(crate) keep: Vec<bool>,
+    /// Records that were looked at.
+    pub(crate) seen: u64,
     pub(crate) count: u64,
     pub(crate) has_tombstone: bool,
     /// Records that are not decided yet.
@@ -30,7 +33,7 @@ pub(crate) struct Survivors {
 
 impl Survivors {
     pub(crate) fn all_stay(&self) -> bool {
-        self.count == self.keep.len() as u64
+        self.count == self.seen
     }
 }
 
@@ -41,6 +44,7 @@ impl Survivors {
 #[derive(Debug)]
 pub(crate) struct Rules<'a> {
     pub(crate) map: &'a OffsetMap,
+    pub(crate) verdicts: &'a Verdicts,
     pub(crate) latest: Offset,
     pub(crate) options: &'a CleanOptions,
 }
@@ -85,11 +89,21 @@ impl Rules<'_> {
         let tombstones_stay =
             header.delete_horizon().is_none_or(|horizon| self.options.now < horizon);
         survivors.begin();
+        reader.next_batch();
         if drops_records || is_control {
             return reader.keys(batch, self.options.max_record_bytes, |key| {
                 survivors.push(!drops_records, key.is_tombstone);
                 true
             });
+        }
+        if let Some(known) = self.verdicts.of(header, tombstones_stay) {
+            survivors.seen = u64::try_from(header.record_count()).unwrap_or(0);
+            (survivors.count, survivors.has_tombstone) = (known.count, known.has_tombstone);
+            if known.count > 0 {
+                let keep = &mut survivors.keep;
+                self.verdicts.each(header, tombstones_stay, |stays| keep.push(stays));
+            }
+            return Ok(());
         }
         reader.keys(batch, self.options.max_record_bytes, |key| {
             self.wait(key, tombstones_stay, survivors);
@@ -148,6 +162,7 @@ impl Rules<'_> {
 impl Survivors {
     fn begin(&mut self) {
         self.keep.clear();
+        self.seen = 0;
         self.count = 0;
         self.has_tombstone = false;
         self.waiting.clear();
@@ -156,6 +171,7 @@ impl Survivors {
     #[inline]
     fn push(&mut self, stays: bool, is_tombstone: bool) {
         self.keep.push(stays);
+        self.seen += 1;
         self.count += u64::from(stays);
         self.has_tombstone |= stays && is_tombstone;
     }

@@ -21,9 +21,11 @@ pub trait CleaningGate: fmt::Debug + Send + Sync {
     /// Cleaning may begin again. Undoes one of the two.
     fn resume(&self, partition: &TopicPartition);
 
-    /// The log ends at `end` now, or is gone where that is `None`: what the cleaner remembers of
-    /// it must not lie above.
-    fn checkpoint_moved(&self, partition: &TopicPartition, end: Option<Offset>);
+    /// The log was cut: nothing from `to` on counts as clean any more. Or it is gone, where that
+    /// is `None`.
+    ///
+    /// Source: `LogCleaner.maybeTruncateCheckpoint` in Kafka.
+    fn checkpoint_moved(&self, partition: &TopicPartition, to: Option<Offset>);
 
     /// Whether the cleaner also drops old segments of compacted logs, between cleanings. Where
     /// nobody does, the logs' own ticks do.
@@ -44,7 +46,7 @@ impl CleaningGate for NoCleaner {
 
     fn resume(&self, _partition: &TopicPartition) {}
 
-    fn checkpoint_moved(&self, _partition: &TopicPartition, _end: Option<Offset>) {}
+    fn checkpoint_moved(&self, _partition: &TopicPartition, _to: Option<Offset>) {}
 }
 
 /// Keeps the cleaner off while it lives.
@@ -61,9 +63,9 @@ impl<'a> Kept<'a> {
         Self { gate, partition }
     }
 
-    /// Tells where the log ends now.
-    pub(crate) fn moved(&self, end: Option<Offset>) {
-        self.gate.checkpoint_moved(self.partition, end);
+    /// Tells up to where what was clean still is.
+    pub(crate) fn moved(&self, to: Option<Offset>) {
+        self.gate.checkpoint_moved(self.partition, to);
     }
 }
 

@@ -169,7 +169,8 @@ impl LogManager {
         let hosted = self.shared.hosted(partition)?;
         let kept = Kept::off(&*self.shared.gate, partition);
         let done = work(&hosted.log);
-        kept.moved(Some(hosted.log.log_end_offset()));
+        // New records go into the active segment: all of it is dirty from now on.
+        kept.moved(hosted.log.segments().last().map(|(active, _)| *active));
         let done =
             done.map_err(|source| ManagerError::Log { partition: partition.to_string(), source })?;
         self.shared.write_checkpoint(&hosted.dir, CheckpointKind::RecoveryPoint)?;

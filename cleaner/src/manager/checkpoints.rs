@@ -76,10 +76,12 @@ impl Checkpoints {
         entry.write(&self.io, dir)
     }
 
-    /// A log ends here now: nothing from there on is clean.
-    pub(super) fn lower(&self, partition: &TopicPartition, end: Offset) {
+    /// Nothing of a log from here on is clean.
+    ///
+    /// Source: `LogCleanerManager.maybeTruncateCheckpoint` in Kafka.
+    pub(super) fn lower(&self, partition: &TopicPartition, to: Offset) {
         self.change(|entry| match entry.offsets.offset(partition) {
-            Some(offset) if offset > end => entry.insert(partition, end),
+            Some(offset) if offset > to => entry.insert(partition, to),
             _ => {}
         });
     }

@@ -129,9 +129,9 @@ impl CleaningGate for CleanerGate {
         }
     }
 
-    fn checkpoint_moved(&self, partition: &TopicPartition, end: Option<Offset>) {
-        match end {
-            Some(end) => self.checkpoints.lower(partition, end),
+    fn checkpoint_moved(&self, partition: &TopicPartition, to: Option<Offset>) {
+        match to {
+            Some(to) => self.checkpoints.lower(partition, to),
             None => self.checkpoints.forget(partition),
         }
     }

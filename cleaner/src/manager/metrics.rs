@@ -2,13 +2,13 @@
 //!
 //! Beside each name stands Kafka's.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use alluvium_record_format::Timestamp;
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 
 use super::stats::CleanerStats;
+use super::uncleanable::Backlog;
 use crate::clean::{CleanReport, Progress};
 
 /// Cleanings that came to their end: no metric of Kafka's.
@@ -35,6 +35,8 @@ pub const MAX_DIRTY_PERCENT: &str = "log_cleaner_max_dirty_percent";
 pub const SINCE_LAST_RUN_MS: &str = "log_cleaner_time_since_last_run_ms";
 /// Logs that could not be cleaned, by directory: `uncleanable-partitions-count`.
 pub const UNCLEANABLE: &str = "log_cleaner_uncleanable_partitions";
+/// Bytes in them that would be cleaned, by directory: `uncleanable-bytes`.
+pub const UNCLEANABLE_BYTES: &str = "log_cleaner_uncleanable_bytes";
 /// Threads that should be there and are not: `DeadThreadCount`.
 pub const DEAD_THREADS: &str = "log_cleaner_dead_threads";
 
@@ -52,6 +54,7 @@ pub fn describe_metrics() {
     describe_gauge!(MAX_DIRTY_PERCENT, "percent of the filthiest log that is dirty");
     describe_gauge!(SINCE_LAST_RUN_MS, "milliseconds since a cleaning began");
     describe_gauge!(UNCLEANABLE, "logs that could not be cleaned");
+    describe_gauge!(UNCLEANABLE_BYTES, "dirty bytes of logs that could not be cleaned");
     describe_gauge!(DEAD_THREADS, "cleaner threads that are missing");
 }
 
@@ -76,7 +79,7 @@ pub(super) fn dead(threads: usize) {
 }
 
 /// The state after a round.
-pub(super) fn state(stats: &CleanerStats, now: Timestamp, uncleanable: &[(PathBuf, usize)]) {
+pub(super) fn state(stats: &CleanerStats, now: Timestamp, uncleanable: &[Backlog]) {
     gauge!(RECOPY_PERCENT).set(100.0 * stats.recopy_ratio);
     gauge!(BUFFER_PERCENT).set(100.0 * stats.max_buffer_utilization);
     gauge!(MAX_DIRTY_PERCENT).set(100.0 * stats.max_dirty_ratio);
@@ -86,8 +89,10 @@ pub(super) fn state(stats: &CleanerStats, now: Timestamp, uncleanable: &[(PathBu
         let since = now.get().saturating_sub(last.get());
         gauge!(SINCE_LAST_RUN_MS).set(rounded(usize::try_from(since).unwrap_or(0)));
     }
-    for (dir, count) in uncleanable {
+    for Backlog { dir, count, bytes } in uncleanable {
         gauge!(UNCLEANABLE, "dir" => dir.display().to_string()).set(rounded(*count));
+        let bytes = usize::try_from(*bytes).unwrap_or(usize::MAX);
+        gauge!(UNCLEANABLE_BYTES, "dir" => dir.display().to_string()).set(rounded(bytes));
     }
 }
 

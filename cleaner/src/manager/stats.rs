@@ -7,6 +7,7 @@ use alluvium_record_format::Timestamp;
 use parking_lot::Mutex;
 
 use super::candidate::DirtyRange;
+use super::uncleanable::Backlog;
 use super::{Shared, metrics};
 use crate::clean::CleanReport;
 
@@ -35,6 +36,8 @@ pub struct CleanerStats {
     pub last_run: Option<Timestamp>,
     /// Logs that could not be cleaned: `uncleanable-partitions-count`.
     pub uncleanable: usize,
+    /// Bytes in them that would be cleaned: `uncleanable-bytes`.
+    pub uncleanable_bytes: u64,
     /// Threads that should be there and are not: `DeadThreadCount`.
     pub dead_threads: usize,
 }
@@ -99,7 +102,7 @@ impl Stats {
         self.0.lock().failures += 1;
     }
 
-    pub(super) fn told(&self, uncleanable: usize, dead_threads: usize) -> CleanerStats {
+    pub(super) fn told(&self, uncleanable: &[Backlog], dead_threads: usize) -> CleanerStats {
         let inner = self.0.lock();
         let runs = || inner.runs.values();
         let sum = |of: fn(&Run) -> u64| runs().map(of).fold(0_u64, u64::saturating_add);
@@ -116,7 +119,8 @@ impl Stats {
                 .max(inner.max_overdue_ms),
             max_dirty_ratio: inner.max_dirty_ratio,
             last_run: inner.last_run,
-            uncleanable,
+            uncleanable: uncleanable.iter().map(|backlog| backlog.count).sum(),
+            uncleanable_bytes: uncleanable.iter().map(|backlog| backlog.bytes).sum(),
             dead_threads,
         }
     }
@@ -125,8 +129,9 @@ impl Stats {
 impl Shared {
     /// Tells the metrics how things stand.
     pub(super) fn gauge(&self) {
-        let stats = self.stats.told(self.uncleanable.lock().len(), 0);
-        metrics::state(&stats, self.clock.now(), &self.uncleanable_by_dir());
+        let uncleanable = self.uncleanable_by_dir();
+        let stats = self.stats.told(&uncleanable, 0);
+        metrics::state(&stats, self.clock.now(), &uncleanable);
     }
 }
 

@@ -1,13 +1,15 @@
 //! Logs that cannot be cleaned, and why.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alluvium_record_format::Timestamp;
 use alluvium_recovery::TopicPartition;
 
 use super::Shared;
+use super::candidate::DirtyRange;
 use super::config::RetryPolicy;
+use super::job::guarded;
 use crate::error::CleanError;
 
 /// A log that could not be cleaned. Its files are as they were, from the damage on.
@@ -98,10 +100,41 @@ impl Shared {
         self.uncleanable.lock().retain(|partition, _| !is_gone(partition));
     }
 
-    /// How many such logs lie in each directory.
-    pub(super) fn uncleanable_by_dir(&self) -> Vec<(PathBuf, usize)> {
-        let marks = self.uncleanable.lock();
-        let count = |dir: &PathBuf| marks.values().filter(|mark| mark.dir == *dir).count();
-        self.logs.live_dirs().into_iter().map(|dir| (dir.clone(), count(&dir))).collect()
+    /// What such logs of each directory hold, by how they stand now.
+    pub(super) fn uncleanable_by_dir(&self) -> Vec<Backlog> {
+        let none = |dir| Backlog { dir, count: 0, bytes: 0 };
+        let mut found: Vec<Backlog> = self.logs.live_dirs().into_iter().map(none).collect();
+        let marks = self.uncleanable.lock().clone();
+        let now = self.clock.now();
+        for (partition, mark) in marks {
+            let bytes = self.cleanable_bytes(&partition, &mark.dir, now);
+            let index = found.iter().position(|backlog| backlog.dir == mark.dir);
+            let index = index.unwrap_or_else(|| {
+                found.push(none(mark.dir));
+                found.len() - 1
+            });
+            found[index].count += 1;
+            found[index].bytes += bytes;
+        }
+        found
     }
+
+    /// Bytes that would be cleaned of a log; none where that cannot be told.
+    ///
+    /// Source: `LogCleanerManager` in Kafka, the gauge `uncleanable-bytes`.
+    fn cleanable_bytes(&self, partition: &TopicPartition, dir: &Path, now: Timestamp) -> u64 {
+        let Ok(log) = self.logs.log(partition) else { return 0 };
+        let Ok(view) = log.cleaning_view() else { return 0 };
+        let checkpoint = self.gate.checkpoints.offset(dir, partition);
+        let range = guarded(|| DirtyRange::of(&view, checkpoint, now));
+        range.map_or(0, |range| range.cleanable_bytes)
+    }
+}
+
+/// Logs of one directory that could not be cleaned.
+#[derive(Debug)]
+pub(super) struct Backlog {
+    pub(super) dir: PathBuf,
+    pub(super) count: usize,
+    pub(super) bytes: u64,
 }

@@ -177,13 +177,20 @@ fn a_paused_log_waits_until_it_is_resumed() {
 }
 
 #[test]
-fn a_truncated_log_is_dirty_from_its_new_end_on() {
+fn a_truncation_lowers_the_checkpoint_to_the_base_of_the_active_segment() {
     let broker = Broker::new(1);
     let log = broker.dirty(0, 3);
+    for offset in 3..6 {
+        assert_eq!(log.log_end_offset(), Offset::new(offset));
+        append(&log, &[("k", Some("old"))]);
+    }
+    log.roll().unwrap();
     broker.cleaner.tick();
-    assert_eq!(broker.checkpoint(1, &t(0)), Some(3));
-    broker.logs.truncate_to(&t(0), Offset::new(2)).unwrap();
-    assert!(broker.checkpoint(1, &t(0)) <= Some(2));
+    assert_eq!(broker.checkpoint(1, &t(0)), Some(6));
+    broker.logs.truncate_to(&t(0), Offset::new(5)).unwrap();
+    // All sealed segments had become one, which takes new records now.
+    assert_eq!(log.segments().last().unwrap().0, Offset::new(0));
+    assert_eq!(broker.checkpoint(1, &t(0)), Some(0));
     append(&log, &[("k", Some("new"))]);
     log.roll().unwrap();
     assert!(!broker.cleaner.tick().is_idle());

@@ -53,6 +53,8 @@ fn a_damaged_log_is_marked_and_the_others_are_cleaned() {
     assert_eq!((&marks[0].partition, marks[0].failures), (&t(0), 1));
     let stats = broker.cleaner.stats();
     assert_eq!((stats.cleanings, stats.failures, stats.uncleanable), (1, 1, 1));
+    let bytes: u64 = bad.segments().iter().map(|(_, bytes)| u64::from(*bytes)).sum();
+    assert_eq!(stats.uncleanable_bytes, bytes);
 }
 
 #[test]

@@ -470,9 +470,9 @@ impl CleaningGate for Told {
         self.0.lock().unwrap().push(format!("resume {partition}"));
     }
 
-    fn checkpoint_moved(&self, partition: &TopicPartition, end: Option<Offset>) {
-        let end = end.map(Offset::get);
-        self.0.lock().unwrap().push(format!("{partition} ends at {end:?}"));
+    fn checkpoint_moved(&self, partition: &TopicPartition, to: Option<Offset>) {
+        let to = to.map(Offset::get);
+        self.0.lock().unwrap().push(format!("{partition} is clean to {to:?}"));
     }
 }
 
@@ -488,10 +488,10 @@ fn a_cleaner_is_kept_off_a_log_that_is_cut_or_deleted() {
     manager.delete(&t(0)).unwrap();
     let expected = [
         "abort t-0",
-        "t-0 ends at Some(0)",
+        "t-0 is clean to Some(0)",
         "resume t-0",
         "abort t-0",
-        "t-0 ends at None",
+        "t-0 is clean to None",
         "resume t-0",
     ];
     assert_eq!(*told.0.lock().unwrap(), expected);
