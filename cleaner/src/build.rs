@@ -57,6 +57,7 @@ pub(crate) fn build(
         options,
         built: Built::default(),
         waiting: Vec::new(),
+        replaced: Vec::new(),
     };
     for (index, segment) in dirty.iter().enumerate() {
         let next = dirty.get(index + 1).map_or(to, |next| next.base_offset());
@@ -76,7 +77,10 @@ struct Build<'a> {
     transactions: Transactions,
     options: &'a CleanOptions,
     built: Built,
+    /// Records that are hashed and not looked up yet.
     waiting: Vec<Hashed>,
+    /// Offsets that their keys had before.
+    replaced: Vec<Offset>,
 }
 
 impl Build<'_> {
@@ -164,6 +168,7 @@ impl Build<'_> {
             notes: false,
             built: &mut self.built,
             waiting: &mut self.waiting,
+            replaced: &mut self.replaced,
         };
         (keys, self.reader)
     }
@@ -179,6 +184,7 @@ struct Keys<'a> {
     notes: bool,
     built: &'a mut Built,
     waiting: &'a mut Vec<Hashed>,
+    replaced: &'a mut Vec<Offset>,
 }
 
 impl Keys<'_> {
@@ -191,15 +197,15 @@ impl Keys<'_> {
     /// Takes in all records that wait. False once the map is full.
     fn all(&mut self) -> bool {
         self.map.touch(self.waiting.iter().filter_map(|record| record.place));
-        for record in self.waiting.drain(..) {
+        for record in &*self.waiting {
             let place = record.place.filter(|_| record.offset >= self.first_dirty);
             if let Some(place) = place {
                 match self.map.put_at(place, record.offset) {
                     Put::Full => {
                         self.built.is_full = true;
-                        return false;
+                        break;
                     }
-                    Put::Replaced(before) => self.verdicts.replaced(before),
+                    Put::Replaced(before) => self.replaced.push(before),
                     Put::New => {}
                 }
                 self.built.latest = Some(record.offset);
@@ -209,7 +215,9 @@ impl Keys<'_> {
             }
             self.built.records += 1;
         }
-        true
+        self.waiting.clear();
+        self.verdicts.replaced(self.replaced.drain(..));
+        !self.built.is_full
     }
 }
 

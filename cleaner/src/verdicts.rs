@@ -13,7 +13,9 @@ use alluvium_record_format::{BatchHeader, Offset};
 /// batch, make all of it unknown.
 #[derive(Debug)]
 pub(crate) struct Verdicts {
-    words: Vec<Word>,
+    /// 64 offsets a word. The last of their keys stand apart: those are changed in no order.
+    last: Vec<u64>,
+    taken: Vec<Taken>,
     max_words: usize,
     base: Offset,
     /// Where the next record may lie: above the last one, up to the end of its batch.
@@ -22,12 +24,18 @@ pub(crate) struct Verdicts {
     is_sound: bool,
 }
 
-/// 64 offsets.
+/// The records among 64 offsets.
 #[derive(Clone, Copy, Debug, Default)]
-struct Word {
+struct Taken {
     seen: u64,
-    last: u64,
     tombstones: u64,
+}
+
+/// All that is known of 64 offsets.
+#[derive(Clone, Copy, Debug)]
+struct Word {
+    taken: Taken,
+    last: u64,
 }
 
 /// What is known of the records of a batch.
@@ -42,10 +50,11 @@ pub(crate) struct Known {
 impl Verdicts {
     /// With so much memory, which is taken as it is used.
     pub(crate) fn new(bytes: usize) -> Self {
-        let max_words = bytes / size_of::<Word>();
+        let max_words = bytes / (size_of::<u64>() + size_of::<Taken>());
         let zero = Offset::new(0);
         Self {
-            words: Vec::with_capacity(max_words),
+            last: Vec::with_capacity(max_words),
+            taken: Vec::with_capacity(max_words),
             max_words,
             base: zero,
             next: zero,
@@ -56,7 +65,8 @@ impl Verdicts {
 
     /// Forgets all. Nothing below `base` will be known.
     pub(crate) fn clear(&mut self, base: Offset) {
-        self.words.clear();
+        self.last.clear();
+        self.taken.clear();
         (self.base, self.next, self.is_sound) = (base, base, true);
     }
 
@@ -73,25 +83,29 @@ impl Verdicts {
         self.is_sound &= (self.next..=self.end).contains(&offset);
         self.next = Offset::new(offset.get().saturating_add(1));
         let Some((index, bit)) = self.place(offset) else { return };
-        if index >= self.words.len() {
+        if index >= self.taken.len() {
             if index >= self.max_words {
                 return;
             }
-            self.words.resize(index + 1, Word::default());
+            self.last.resize(index + 1, 0);
+            self.taken.resize(index + 1, Taken::default());
         }
-        let word = &mut self.words[index];
-        word.seen |= bit;
-        word.last |= if is_last { bit } else { 0 };
-        word.tombstones |= if is_tombstone { bit } else { 0 };
+        self.last[index] |= if is_last { bit } else { 0 };
+        let taken = &mut self.taken[index];
+        taken.seen |= bit;
+        taken.tombstones |= if is_tombstone { bit } else { 0 };
     }
 
-    /// A later record has the key of this one.
-    #[inline]
-    pub(crate) fn replaced(&mut self, offset: Offset) {
-        if let Some((index, bit)) = self.place(offset)
-            && let Some(word) = self.words.get_mut(index)
-        {
-            word.last &= !bit;
+    /// Later records have the keys of these.
+    ///
+    /// Some at a time are faster than each where it is found: then reads of memory overlap.
+    pub(crate) fn replaced(&mut self, offsets: impl IntoIterator<Item = Offset>) {
+        for offset in offsets {
+            if let Some((index, bit)) = self.place(offset)
+                && let Some(last) = self.last.get_mut(index)
+            {
+                *last &= !bit;
+            }
         }
     }
 
@@ -99,10 +113,10 @@ impl Verdicts {
     pub(crate) fn of(&self, header: &BatchHeader, tombstones_stay: bool) -> Option<Known> {
         let (mut seen, mut count, mut tombstones) = (0_u64, 0_u64, 0_u64);
         for word in self.words_of(header)? {
-            let stay = word.last & if tombstones_stay { !0 } else { !word.tombstones };
-            seen += u64::from(word.seen.count_ones());
+            let stay = word.stay(tombstones_stay);
+            seen += u64::from(word.taken.seen.count_ones());
             count += u64::from(stay.count_ones());
-            tombstones |= stay & word.tombstones;
+            tombstones |= stay & word.taken.tombstones;
         }
         let is_whole = u64::try_from(header.record_count()).is_ok_and(|records| records == seen);
         is_whole.then_some(Known { count, has_tombstone: tombstones != 0 })
@@ -116,8 +130,8 @@ impl Verdicts {
         mut visit: impl FnMut(bool),
     ) {
         for word in self.words_of(header).into_iter().flatten() {
-            let stay = word.last & if tombstones_stay { !0 } else { !word.tombstones };
-            let mut left = word.seen;
+            let stay = word.stay(tombstones_stay);
+            let mut left = word.taken.seen;
             while left != 0 {
                 let bit = left & left.wrapping_neg();
                 visit(stay & bit != 0);
@@ -130,13 +144,14 @@ impl Verdicts {
     /// all to be had.
     fn words_of(&self, header: &BatchHeader) -> Option<impl Iterator<Item = Word> + '_> {
         let (first, first_bit) = self.place(header.base_offset())?;
-        let (last, last_bit) = self.place(header.last_offset())?;
-        let words = self.words.get(first..=last).filter(|_| self.is_sound)?;
-        let len = words.len();
-        Some(words.iter().enumerate().map(move |(index, word)| {
+        let (end, end_bit) = self.place(header.last_offset())?;
+        let taken = self.taken.get(first..=end).filter(|_| self.is_sound)?;
+        let last = self.last.get(first..=end)?;
+        let len = taken.len();
+        Some(taken.iter().zip(last).enumerate().map(move |(index, (taken, last))| {
             let from = if index == 0 { !(first_bit - 1) } else { !0 };
-            let to = if index + 1 == len { last_bit | (last_bit - 1) } else { !0 };
-            word.only(from & to)
+            let to = if index + 1 == len { end_bit | (end_bit - 1) } else { !0 };
+            Word { taken: *taken, last: *last }.only(from & to)
         }))
     }
 
@@ -149,11 +164,13 @@ impl Verdicts {
 
 impl Word {
     const fn only(self, mask: u64) -> Self {
-        Self {
-            seen: self.seen & mask,
-            last: self.last & mask,
-            tombstones: self.tombstones & mask,
-        }
+        let Taken { seen, tombstones } = self.taken;
+        let taken = Taken { seen: seen & mask, tombstones: tombstones & mask };
+        Self { taken, last: self.last & mask }
+    }
+
+    const fn stay(self, tombstones_stay: bool) -> u64 {
+        if tombstones_stay { self.last } else { self.last & !self.taken.tombstones }
     }
 }
 

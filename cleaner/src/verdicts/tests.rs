@@ -41,7 +41,7 @@ fn of_each_batch_only_its_own_records_count_wherever_words_end() {
         let (one, other) = (header(first, after - 1, &offsets), header(after, after, &[after]));
         note(&mut verdicts, &one, &offsets);
         note(&mut verdicts, &other, &[after]);
-        verdicts.replaced(Offset::new(first + 3));
+        verdicts.replaced([Offset::new(first + 3)]);
         assert_eq!(verdicts.of(&one, true), Some(values(offsets.len() as u64 - 1)));
         assert_eq!(verdicts.of(&other, true), Some(values(1)));
         let mut expected = vec![true; offsets.len()];
@@ -83,8 +83,8 @@ fn nothing_is_known_below_the_base_or_out_of_reach_of_the_memory() {
         note(&mut verdicts, &batch, &offsets);
         batch
     });
-    verdicts.replaced(Offset::new(9));
-    verdicts.replaced(Offset::new(138));
+    verdicts.replaced([Offset::new(9)]);
+    verdicts.replaced([Offset::new(138)]);
     assert_eq!(verdicts.of(&below, true), None);
     assert_eq!(verdicts.of(&first, true), Some(values(2)));
     assert_eq!(verdicts.of(&last, true), Some(values(2)));
