@@ -77,8 +77,7 @@ fn last_word(key: &[u8]) -> u64 {
         return u64::from_le_bytes(*last);
     }
     if let (Some(first), Some(last)) = (key.first_chunk(), key.last_chunk()) {
-        return u64::from(u32::from_le_bytes(*last)) << 32
-            | u64::from(u32::from_le_bytes(*first));
+        return u64::from(u32::from_le_bytes(*last)) << 32 | u64::from(u32::from_le_bytes(*first));
     }
     key.iter().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }

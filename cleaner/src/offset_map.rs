@@ -117,7 +117,8 @@ impl OffsetMap {
         let Some(relative) = self.relative(offset) else { return Put::Full };
         let at = self.find(place.tag, place.at);
         let entry = (place.tag | relative).to_le_bytes();
-        let before = u128::from_le_bytes(std::mem::replace(&mut self.entries.rows_mut()[at], entry));
+        let before =
+            u128::from_le_bytes(std::mem::replace(&mut self.entries.rows_mut()[at], entry));
         self.len += usize::from(before == EMPTY);
         self.offset_in(before).map_or(Put::New, Put::Replaced)
     }

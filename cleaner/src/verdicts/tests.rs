@@ -1,5 +1,5 @@
-use alluvium_record_format::{BatchBuilder, BatchHeader, BatchSettings, Offset, Position};
 use alluvium_record_format::SimpleRecord;
+use alluvium_record_format::{BatchBuilder, BatchHeader, BatchSettings, Offset, Position};
 
 use super::{Known, Verdicts};
 
