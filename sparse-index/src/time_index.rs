@@ -133,15 +133,7 @@ impl<'a> TimeIndex<'a> {
     pub fn sanity_check(&self) -> Result<(), Corruption> {
         let whole_bytes = self.entries.as_flattened().len();
         if let (Some(first), Some(last)) = (self.entry(0), self.last_entry()) {
-            let at = position_of(whole_bytes.saturating_sub(TIME_ENTRY_LEN));
-            if last.timestamp < first.timestamp {
-                let (found, bound) = (last.timestamp.get(), first.timestamp.get());
-                return Err(CorruptKind::index_order(found, bound).at(at));
-            }
-            if last.offset < self.base {
-                let (found, bound) = (last.offset.get(), self.base.get());
-                return Err(CorruptKind::index_order(found, bound).at(at));
-            }
+            check_ends(self.base, first, last, whole_bytes)?;
         }
         check_length(whole_bytes, self.spare_bytes, TIME_ENTRY_LEN)
     }
@@ -154,6 +146,21 @@ impl<'a> IntoIterator for &TimeIndex<'a> {
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
+}
+
+/// The last of `whole_bytes` of entries is neither earlier than the first nor below `base`.
+pub(crate) fn check_ends(
+    base: Offset,
+    first: TimeEntry,
+    last: TimeEntry,
+    whole_bytes: usize,
+) -> Result<(), Corruption> {
+    let at = position_of(whole_bytes.saturating_sub(TIME_ENTRY_LEN));
+    let order = |found, bound| {
+        if found < bound { Err(CorruptKind::index_order(found, bound).at(at)) } else { Ok(()) }
+    };
+    order(last.timestamp.get(), first.timestamp.get())?;
+    order(last.offset.get(), base.get())
 }
 
 /// Iterates over the entries of a [`TimeIndex`].

@@ -4,13 +4,13 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::path::Path;
 
-use alluvium_record_format::{CorruptKind, Corruption, Offset, Timestamp};
+use alluvium_record_format::{Corruption, Offset, Timestamp};
 
 use crate::builder::check_time;
 use crate::entry::{TIME_ENTRY_LEN, timestamp_of};
 use crate::index_file::IndexFile;
-use crate::offset_index::position_of;
 use crate::shared_methods::shared_methods;
+use crate::time_index::check_ends;
 use crate::{IndexError, MapPermit, Refusal, TimeEntry};
 
 /// The time index of one segment: how far timestamps had risen by which offset.
@@ -190,16 +190,7 @@ impl TimeIndexFile {
 
     fn check_last(&self) -> Result<(), Corruption> {
         let (Some(first), Some(last)) = (self.entry(0), self.last_entry()) else { return Ok(()) };
-        let at = position_of(self.len().saturating_sub(1).saturating_mul(TIME_ENTRY_LEN));
-        if last.timestamp < first.timestamp {
-            let (found, bound) = (last.timestamp.get(), first.timestamp.get());
-            return Err(CorruptKind::index_order(found, bound).at(at));
-        }
-        if last.offset < self.base {
-            let (found, bound) = (last.offset.get(), self.base.get());
-            return Err(CorruptKind::index_order(found, bound).at(at));
-        }
-        Ok(())
+        check_ends(self.base, first, last, self.len().saturating_mul(TIME_ENTRY_LEN))
     }
 
     fn unpack(&self, words: [u32; 3]) -> TimeEntry {
