@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 
-use crate::fmt::Tool;
 use crate::stage::Stages;
+use crate::tools::Tool;
 use crate::{
-    clients, conformance, crash, docs, features, flags, house, inject, kill, layers, lint, oracle,
-    replay, replay_compaction, spec, strace, workspace,
+    clients, conformance, crash, deny, docs, features, flags, fmt, fuzz, house, inject, kill,
+    layers, lint, oracle, replay, replay_compaction, schedules, spec, strace, workspace,
 };
 
 /// Runs the stages that the flags ask for, all of them, and prints a table.
@@ -18,7 +18,7 @@ pub(crate) fn run(flags: &flags::Ci) -> Result<()> {
     let mut stages = Stages::default();
     form(&mut stages, flags.full);
     if !flags.quick {
-        build_and_test(&mut stages);
+        build_and_test(&mut stages, flags.full);
     }
     if flags.full {
         stages.run("oracle", "cargo xtask oracle", oracle::run_whole);
@@ -58,7 +58,15 @@ fn break_things(stages: &mut Stages) {
         let calls = flags::Inject { budget: Some(30), seed: None };
         stages.run("inject", "cargo xtask inject --budget 30", || inject::run(&calls));
     }
-    stages.skip("fuzz", "the build takes minutes: cargo xtask fuzz --smoke");
+    match fuzz::missing() {
+        Some(reason) => stages.skip("fuzz", &reason),
+        None => stages.run("fuzz", "cargo xtask fuzz --smoke", || fuzz::run(&smoke())),
+    }
+}
+
+/// All targets of the fuzzer for a minute together.
+fn smoke() -> flags::Fuzz {
+    flags::Fuzz { target: None, smoke: true, minutes: None, seed: None, keep: false }
 }
 
 fn form(stages: &mut Stages, full: bool) {
@@ -66,24 +74,41 @@ fn form(stages: &mut Stages, full: bool) {
     fmt.args(["fmt", "--all", "--check"]);
     stages.run("fmt", "cargo xtask fmt", || workspace::run(&mut fmt));
     for tool in [Tool::Taplo, Tool::Typos] {
-        match tool.missing() {
-            Some(reason) if !full => stages.skip(tool.name(), &reason),
-            Some(reason) => stages.run(tool.name(), &reason, || anyhow::bail!("{reason}")),
-            None => stages.run(tool.name(), "cargo xtask fmt", || tool.run(true)),
-        }
+        with_tool(stages, tool, full, tool.name(), "cargo xtask fmt", || {
+            fmt::check_with(tool, true)
+        });
     }
+    with_tool(stages, Tool::Deny, full, "deny", "cargo xtask deny", || deny::run(false));
     stages.run("layers", "cargo xtask layers", layers::run);
     stages.run("house", "cargo xtask house", house::run);
     stages.run("spec", "cargo xtask spec", spec::run);
 }
 
-fn build_and_test(stages: &mut Stages) {
+/// Runs a stage that needs a tool: without it, it is left out, or fails where everything must run.
+fn with_tool(
+    stages: &mut Stages,
+    tool: Tool,
+    full: bool,
+    name: &str,
+    repeat: &str,
+    stage: impl FnOnce() -> Result<()>,
+) {
+    match tool.missing() {
+        Some(reason) if full => stages.run(name, &reason, || anyhow::bail!("{reason}")),
+        Some(reason) => stages.skip(name, &reason),
+        None => stages.run(name, repeat, stage),
+    }
+}
+
+fn build_and_test(stages: &mut Stages, full: bool) {
     stages.run("lint", "cargo xtask lint", lint::run);
     let mut test = workspace::cargo();
     test.args(["test", "--workspace", "--all-features", "--quiet"]);
     let repeat = workspace::shown(&test);
     stages.run("test", &repeat, || workspace::run(&mut test));
-    stages.run("features", "cargo xtask features", features::run);
+    let few = flags::Schedules { count: None, seed: None, mutants: false };
+    stages.run("schedules", "cargo xtask schedules", || schedules::run(&few));
+    with_tool(stages, Tool::Hack, full, "features", "cargo xtask features", features::run);
     stages.run("conformance", "cargo xtask conformance", || conformance::run(&[]));
     stages.run("replay", "cargo xtask replay", || replay::run(&[]));
     let compaction = || replay_compaction::run(&[]);

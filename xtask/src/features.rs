@@ -1,26 +1,24 @@
 //! `features`: each feature of each crate builds alone, record-format also without `std`.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
+use crate::tools::Tool;
 use crate::workspace;
 
-/// Checks every crate bare, then with each of its features.
+/// Checks every crate bare, with its default features, and with each of its features. All of them
+/// together are what `lint` builds.
 ///
 /// # Errors
 ///
-/// When a combination does not build, or `std` is linked where it must not be.
+/// When a combination does not build, when `std` is linked where it must not be, and without
+/// `cargo hack`.
 pub(crate) fn run() -> Result<()> {
-    for package in workspace::packages()? {
-        if package.name == "xtask" {
-            continue;
-        }
-        let features = package.features.keys().filter(|name| *name != "default").cloned();
-        for feature in std::iter::once(String::new()).chain(features) {
-            let mut check = workspace::cargo();
-            check.args(["check", "--quiet", "--package", &package.name, "--no-default-features"]);
-            workspace::run(check.args(["--features", &feature]))?;
-        }
+    if let Some(reason) = Tool::Hack.missing() {
+        bail!("{reason}");
     }
+    let mut hack = workspace::cargo();
+    hack.args(["hack", "check", "--workspace", "--exclude", "xtask", "--each-feature"]);
+    workspace::run(hack.args(["--exclude-all-features", "--quiet"]))?;
     without_std()
 }
 

@@ -35,6 +35,37 @@ xflags::xflags! {
         cmd spec {}
         /// Builds every feature of every crate alone, and record-format without `std`.
         cmd features {}
+        /// Checks licences, sources and doubles of what we depend on, by `deny.toml`.
+        cmd deny {
+            /// Also known vulnerabilities; their database is on the network.
+            optional --advisories
+        }
+        /// Compares what each library shows to its users with an older commit: what went or changed
+        /// breaks them, unless the version says so.
+        cmd semver {
+            /// A tag or commit.
+            required baseline: String
+            /// One crate; none: all that are published.
+            optional --package name: String
+        }
+        /// Runs what is read without a lock under model checkers, which choose the thread that goes
+        /// on.
+        cmd schedules {
+            /// Schedules of each test; default 1000.
+            optional --count count: u64
+            /// What they follow from; default 1.
+            optional --seed seed: u64
+            /// Runs builds that are wrong on purpose instead: each must be found.
+            optional --mutants
+        }
+        /// Changes functions of the crates that parse and recover, one at a time: some test must
+        /// notice. Needs `cargo-mutants`; all of it takes hours.
+        cmd mutants {
+            /// `K/N`: the K-th of N slices, from 0 on; default `0/1`, all.
+            optional --shard shard: String
+            /// One crate; default the four of `docs/mutants.md`.
+            optional --package name: String
+        }
         /// Remakes the repository's own fixtures with a real Kafka.
         cmd golden {
             /// Changes nothing: compares what stands in the repository with a fresh run.

@@ -11,6 +11,7 @@ mod clients;
 mod conformance;
 mod crash;
 mod demo;
+mod deny;
 mod docs;
 mod features;
 mod flags;
@@ -25,14 +26,18 @@ mod layers;
 mod lint;
 mod load;
 mod many;
+mod mutants;
 mod oracle;
 mod proof;
 mod replay;
 mod replay_compaction;
+mod schedules;
+mod semver;
 mod spec;
 mod stage;
 mod strace;
 mod tally;
+mod tools;
 mod workspace;
 
 fn main() -> ExitCode {
@@ -58,6 +63,10 @@ fn run(command: flags::XtaskCmd) -> anyhow::Result<()> {
         Cmd::House(_) => house::run(),
         Cmd::Spec(_) => spec::run(),
         Cmd::Features(_) => features::run(),
+        Cmd::Deny(deny) => deny::run(deny.advisories),
+        Cmd::Semver(semver) => semver::run(&semver),
+        Cmd::Schedules(schedules) => schedules::run(&schedules),
+        Cmd::Mutants(mutants) => mutants::run(&mutants),
         Cmd::Golden(golden) => golden::run(golden.check),
         Cmd::Oracle(oracle) => oracle::run(&oracle),
         Cmd::Bench(bench) => bench::run(&bench),

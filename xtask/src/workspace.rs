@@ -159,7 +159,6 @@ pub(crate) struct Package {
     pub(crate) rust_version: Option<String>,
     pub(crate) keywords: Vec<String>,
     pub(crate) categories: Vec<String>,
-    pub(crate) features: std::collections::BTreeMap<String, Vec<String>>,
     pub(crate) dependencies: Vec<Dependency>,
 }
 

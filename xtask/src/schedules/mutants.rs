@@ -1,0 +1,132 @@
+//! Builds that are wrong on purpose: an order turned round, a fence left out. The tests under the model
+//! checkers must fail on each, or they prove nothing.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Checked, INDEX, LOG};
+use crate::workspace;
+
+/// One wrong build: what stands in a file, and what is put in its place.
+struct Mutant {
+    name: &'static str,
+    checked: Checked,
+    file: &'static str,
+    right: &'static str,
+    wrong: &'static str,
+}
+
+const MUTANTS: [Mutant; 8] = [
+    Mutant {
+        name: "a look-up does not see that words were taken back",
+        checked: INDEX,
+        file: "sparse-index/src/published.rs",
+        right: "times_taken_back: state.times_taken_back.wrapping_add(1)",
+        wrong: "times_taken_back: state.times_taken_back",
+    },
+    Mutant {
+        name: "freed words may be seen anew before the new state",
+        checked: INDEX,
+        file: "sparse-index/src/published.rs",
+        right: "        fence(Ordering::Release);\n",
+        wrong: "",
+    },
+    Mutant {
+        name: "words may be seen after their number",
+        checked: INDEX,
+        file: "sparse-index/src/published.rs",
+        right: "self.0.store(next.pack(), Ordering::Release);\n    }\n\n    /// Takes",
+        wrong: "self.0.store(next.pack(), Ordering::Relaxed);\n    }\n\n    /// Takes",
+    },
+    Mutant {
+        name: "readers see bytes before the log end comes to them",
+        checked: LOG,
+        file: "log-manager/src/log/read.rs",
+        right: "let position = segments.end();",
+        wrong: "let position = \
+                alluvium_record_format::Position::new(segments.active().size_bytes());",
+    },
+    Mutant {
+        name: "a waiter looks at the version before it counts itself",
+        checked: LOG,
+        file: "log-manager/src/notify.rs",
+        right: "        self.waiter_count.fetch_add(1, Ordering::SeqCst);\n        let mut guard",
+        wrong: "        let mut guard",
+    },
+    Mutant {
+        name: "a sync counts although a truncation ran beside it",
+        checked: LOG,
+        file: "log-manager/src/log/truncate.rs",
+        right: "shared.recovery_point.fetch_min(offset.get(), Ordering::AcqRel);\n        \
+                shared.commits.lower(offset);\n        self.cut_epochs",
+        wrong: "self.cut_epochs",
+    },
+    Mutant {
+        name: "a close does not wait for the work in the background",
+        checked: LOG,
+        file: "log-manager/src/log/in_flight.rs",
+        right: "while state.running > 0 {",
+        wrong: "while state.running > 1 {",
+    },
+    Mutant {
+        name: "a read gives up where the files it looked for were removed",
+        checked: LOG,
+        file: "log-manager/src/log/read.rs",
+        right: "if !is_gone || Arc::ptr_eq",
+        wrong: "if is_gone || Arc::ptr_eq",
+    },
+];
+
+/// More than a plain run: each wrong build must be found, for every seed that we give.
+const COUNT: u64 = 4000;
+
+/// Builds every mutant in a copy of the sources, and runs the tests on it.
+///
+/// # Errors
+///
+/// When the tests of one pass.
+pub(super) fn run() -> Result<()> {
+    let home = workspace::scratch().join("schedules");
+    let (tree, target) = (home.join("tree"), home.join("target"));
+    copy_sources(&tree)?;
+    let mut missed = Vec::new();
+    for mutant in MUTANTS {
+        let path = tree.join(mutant.file);
+        let right = fs::read_to_string(&path).with_context(|| mutant.file.to_owned())?;
+        let count = right.matches(mutant.right).count();
+        ensure!(count == 1, "{}: the place to change stands {count} times", mutant.file);
+        fs::write(&path, right.replace(mutant.right, mutant.wrong))?;
+        let found = mutant
+            .checked
+            .build(&tree, &target)
+            .and_then(|program| mutant.checked.finds(&program, COUNT, 1));
+        fs::write(&path, right)?;
+        let found = found.with_context(|| mutant.name.to_owned())?;
+        println!("{:<7} {}", if found { "found" } else { "MISSED" }, mutant.name);
+        if !found {
+            missed.push(mutant.name);
+        }
+    }
+    ensure!(missed.is_empty(), "not found: {}", missed.join("; "));
+    println!("schedules: {} wrong builds, each found", MUTANTS.len());
+    Ok(())
+}
+
+/// Copies what git keeps, but for the golden files.
+fn copy_sources(tree: &Path) -> Result<()> {
+    workspace::empty_dir(tree)?;
+    for path in workspace::files()? {
+        let from = workspace::root().join(&path);
+        if path.components().any(|part| part.as_os_str() == "golden") || !from.is_file() {
+            continue;
+        }
+        let to = tree.join(&path);
+        if let Some(parent) = to.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        fs::copy(&from, &to).with_context(|| format!("cannot copy {}", path.display()))?;
+    }
+    Ok(())
+}
