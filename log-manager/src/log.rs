@@ -19,6 +19,7 @@ mod read;
 mod replace;
 mod retention;
 mod roll;
+mod rounds;
 mod segments;
 mod truncate;
 mod watermark;

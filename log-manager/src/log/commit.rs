@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use alluvium_record_format::Offset;
 use alluvium_segment::SegmentError;
 
+use super::rounds::Rounds;
 use super::{Log, LogError, Shared};
 use crate::sync::{AtomicI64, Condvar, Mutex};
 
@@ -26,15 +27,12 @@ pub enum Durability {
 pub(super) struct Commits {
     /// The batches below are durable.
     durable: AtomicI64,
-    /// Whether one of the writers is at it.
-    syncing: Mutex<bool>,
-    done: Condvar,
+    rounds: Rounds,
 }
 
 impl Commits {
     pub(super) fn new(durable: Offset) -> Self {
-        let durable = AtomicI64::new(durable.get());
-        Self { durable, syncing: Mutex::new(false), done: Condvar::new() }
+        Self { durable: AtomicI64::new(durable.get()), rounds: Rounds::default() }
     }
 
     pub(super) fn durable(&self) -> Offset {
@@ -48,7 +46,7 @@ impl Commits {
 
     /// The log ends at `offset` now: what comes there next is not durable.
     pub(super) fn lower(&self, offset: Offset) {
-        self.durable.fetch_min(offset.get(), Ordering::AcqRel);
+        self.rounds.lower(|| self.durable.fetch_min(offset.get(), Ordering::AcqRel));
     }
 }
 
@@ -76,25 +74,20 @@ impl Log {
 impl Shared {
     pub(super) fn commit(&self, offset: Offset) -> Result<Offset, LogError> {
         let commits = &self.commits;
-        let mut syncing = commits.syncing.lock();
-        loop {
-            // A truncation may have taken what was waited for.
-            if commits.durable() >= offset || offset > self.log_end() {
-                return Ok(commits.durable());
-            }
-            self.health.check()?;
-            if *syncing {
-                commits.done.wait(&mut syncing);
-                continue;
-            }
-            *syncing = true;
-            drop(syncing);
-            let synced = self.sync_batches();
-            syncing = commits.syncing.lock();
-            *syncing = false;
-            commits.done.notify_all();
-            synced?;
+        // A truncation may have taken what was waited for.
+        let is_over = || commits.durable() >= offset || offset > self.log_end();
+        if is_over() {
+            return Ok(commits.durable());
         }
+        commits.rounds.join(
+            || if is_over() { Ok(true) } else { self.health.check().map(|()| false) },
+            || self.sync_batches(),
+        )?;
+        Ok(commits.durable())
+    }
+
+    fn commit_span(&self, from: Offset, to: Offset) -> tracing::Span {
+        tracing::debug_span!("commit", log = self.name, from = from.get(), to = to.get())
     }
 
     /// Makes all batches durable that are in the log now.
@@ -102,8 +95,10 @@ impl Shared {
         let mut recovered = self.flushing.lock();
         self.health.check()?;
         self.sync_recovered(&mut recovered)?;
-        let truncation_count = self.writer.lock().truncation_count;
-        let (from, end) = (self.commits.durable(), self.log_end());
+        let commits = &self.commits;
+        let lower_count = commits.rounds.lower_count();
+        let (from, end) = (commits.durable(), self.log_end());
+        let _span = self.commit_span(from, end).entered();
         let segments = self.segments.load_full();
         for segment in segments.values(from, end) {
             match segment.flush_log() {
@@ -113,9 +108,7 @@ impl Shared {
             }
         }
         self.sync_names()?;
-        if self.writer.lock().truncation_count == truncation_count {
-            self.commits.raise(end);
-        }
+        commits.rounds.unless_lowered(lower_count, || commits.raise(end));
         Ok(())
     }
 }

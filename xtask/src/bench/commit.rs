@@ -1,4 +1,5 @@
-//! Group commit: 64 writers share syncs, against a lock around a write and a sync for each.
+//! Group commit: 64 writers share syncs, against a lock around a write and a sync for each; and
+//! one writer alone, against a write and a sync.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -16,17 +17,18 @@ use super::log_dir::LogDir;
 use super::pair::{Bar, Bench, Outcome, Slice};
 
 /// What is measured here.
-pub(super) const BENCHES: &[(&str, Run)] = &[("group-commit-64-writers", run)];
+pub(super) const BENCHES: &[(&str, Run)] =
+    &[("group-commit-64-writers", shared), ("group-commit-1-writer", alone)];
 
 const WRITERS: usize = 64;
 
 /// Appends of each writer in a slice.
-const APPENDS: usize = 2;
+const APPENDS: usize = 4;
 
 /// Records of a batch: about a kilobyte.
 const RECORDS: usize = 10;
 
-fn run(bench: &Bench, name: &'static str) -> Result<Outcome> {
+fn shared(bench: &Bench, name: &'static str) -> Result<Outcome> {
     let (count, io) = IoCount::watched();
     let dir = LogDir::with_io("commit", io)?;
     let log = dir.log("ours-0", dir.options().durability(Durability::GroupCommit))?;
@@ -46,6 +48,30 @@ fn run(bench: &Bench, name: &'static str) -> Result<Outcome> {
     let appends = f64::from(u32::try_from(records)?) / f64::from(u32::try_from(RECORDS)?);
     let syncs = f64::from(u32::try_from(count.syncs() - before)?);
     Ok(outcome.at_least("appends a sync", appends / syncs, 24.0))
+}
+
+/// One writer waits for nobody, and for one sync each time.
+fn alone(bench: &Bench, name: &'static str) -> Result<Outcome> {
+    let (count, io) = IoCount::watched();
+    let dir = LogDir::with_io("commit-alone", io)?;
+    let log = dir.log("ours-0", dir.options().durability(Durability::GroupCommit))?;
+    let batches = Batches::build(1, RECORDS)?;
+    let mut ours = writer(&log, batches.bytes.clone());
+    let file = File::create(dir.path().join("twin")).context("cannot make the twin's file")?;
+    let mut twin = locked_writer(&Arc::new(Mutex::new((file, 0))), batches.bytes.clone());
+    ours()?;
+    let (syncs_before, appends_before) = (count.syncs(), log.log_end_offset());
+    let outcome = bench.pair(
+        name,
+        (f64::from(u32::try_from(APPENDS)?), "/s"),
+        Bar(0.9),
+        &mut ours,
+        &mut twin,
+    )?;
+    let records = log.log_end_offset().get() - appends_before.get();
+    let appends = records / i64::try_from(RECORDS)?;
+    ensure!(i64::try_from(count.syncs() - syncs_before)? == appends, "not a sync for each append");
+    Ok(outcome)
 }
 
 fn writer(log: &Log, mut batch: Vec<u8>) -> impl FnMut() -> Result<u64> + Send + use<> {
