@@ -212,7 +212,9 @@ impl Shared {
     /// Source: `LogManager.handleLogDirFailure` in Kafka.
     fn retire_failed_dirs(&self) {
         for dir in self.dirs.iter().filter(|dir| !dir.is_live() && dir.retire()) {
-            tracing::error!(dir = %dir.path().display(), "its logs go offline");
+            let shown = dir.path().display();
+            let _span = tracing::error_span!("dir_offline", dir = %shown).entered();
+            tracing::error!(dir = %shown, "its logs go offline");
             for map in [&self.logs, &self.futures] {
                 map.retain(|partition, hosted| !self.take_offline(partition, hosted, dir));
             }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use alluvium_segment::{Io, Segment};
 
+use super::segments::bytes_of;
 use super::{DirHealth, LogError};
 use crate::sync::Mutex;
 
@@ -42,10 +43,12 @@ impl DoomedFiles {
         Self { segments, snapshots }
     }
 
-    pub(super) fn delete(&self, health: &DirHealth, io: &Io) {
+    pub(super) fn delete(&self, log: &str, health: &DirHealth, io: &Io) {
         if health.failure().is_some() {
             return;
         }
+        let (segments, bytes) = (self.segments.len(), bytes_of(&self.segments));
+        let _span = tracing::info_span!("delete_files", log, segments, bytes).entered();
         for segment in &self.segments {
             if let Err(source) = segment.delete_files() {
                 health.fail(&Arc::new(LogError::Segment { source }));

@@ -72,7 +72,7 @@ impl Effect {
                 let files = Arc::downgrade(&files);
                 let work = move |shared: &Shared| {
                     if let Some(files) = files.upgrade() {
-                        files.delete(&shared.health, shared.dir.io());
+                        files.delete(&shared.name, &shared.health, shared.dir.io());
                         shared.doomed.forget(&files);
                     }
                 };

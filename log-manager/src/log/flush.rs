@@ -7,8 +7,11 @@ use std::time::Instant;
 
 use alluvium_record_format::Offset;
 use alluvium_segment::SegmentError;
+use tracing::Span;
+use tracing::field::Empty;
 
 use super::append::offset_after;
+use super::segments::bytes_of;
 use super::{Log, LogError, Shared};
 
 impl Log {
@@ -67,10 +70,13 @@ impl Shared {
             return Ok(());
         }
         let started = Instant::now();
+        let span = self.flush_span(before, new_recovery_point).entered();
         self.sync_recovered(&mut recovered)?;
         let truncation_count = self.writer.lock().truncation_count;
         let segments = self.segments.load_full();
-        for segment in segments.values(before, offset) {
+        let dirty = segments.values(before, offset);
+        span.record("segments", dirty.len()).record("bytes", bytes_of(dirty));
+        for segment in dirty {
             match segment.flush() {
                 // Deleted meanwhile: nothing of it is to be kept.
                 Ok(()) | Err(SegmentError::Gone { .. }) => {}
@@ -90,6 +96,11 @@ impl Shared {
             self.last_flush_ms.store(self.clock.now().get(), Ordering::Release);
         }
         Ok(())
+    }
+
+    fn flush_span(&self, from: Offset, to: Offset) -> Span {
+        let (from, to) = (from.get(), to.get());
+        tracing::info_span!("flush", log = self.name, from, to, segments = Empty, bytes = Empty)
     }
 
     /// Makes the files durable that recovery has written.

@@ -42,8 +42,10 @@ impl DirHealth {
     /// Takes the directory offline; the first reason stays.
     pub(crate) fn fail(&self, reason: &Arc<LogError>) {
         if self.0.failure.set(Arc::clone(reason)).is_ok() {
+            let dir = self.0.dir.display();
+            let _span = tracing::error_span!("dir_failure", %dir).entered();
             tracing::error!(
-                dir = %self.0.dir.display(),
+                %dir,
                 error = &**reason as &dyn std::error::Error,
                 "log directory goes offline"
             );

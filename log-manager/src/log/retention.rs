@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use alluvium_record_format::Offset;
 use alluvium_segment::Segment;
+use tracing::field::Empty;
 
 use super::{Effects, Log, LogError, SegmentList, Shared, Writer};
 use crate::LogConfig;
@@ -123,9 +124,16 @@ impl Writer {
         config: &LogConfig,
         effects: &mut Effects,
     ) -> Result<usize, LogError> {
+        let (name, segments, bytes) = (&shared.name, Empty, Empty);
+        let span = tracing::info_span!("retention", log = name, segments, bytes).entered();
+        let before = shared.segments.load().size_bytes();
         let mut deleted = 0;
         for &rule in RetentionRule::of(config) {
             deleted += self.delete_for(rule, shared, config, effects)?;
+        }
+        if deleted > 0 {
+            let bytes = before.saturating_sub(shared.segments.load().size_bytes());
+            span.record("segments", deleted).record("bytes", bytes);
         }
         Ok(deleted)
     }

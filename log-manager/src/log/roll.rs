@@ -69,6 +69,7 @@ impl Writer {
         effects: &mut Effects,
     ) -> Result<Offset, LogError> {
         let base = expected.unwrap_or(Offset::new(0)).max(shared.log_end());
+        let _span = tracing::info_span!("roll", log = shared.name, base = base.get()).entered();
         let segments = shared.segments.load_full();
         let active = segments.active();
         if active.base_offset() == base && active.size_bytes() == 0 {

@@ -76,8 +76,13 @@ impl SegmentList {
 
     /// Bytes of all segments.
     pub(crate) fn size_bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| u64::from(segment.size_bytes())).sum()
+        bytes_of(&self.segments)
     }
+}
+
+/// Bytes of these segments, without their indexes.
+pub(super) fn bytes_of(segments: &[Arc<Segment>]) -> u64 {
+    segments.iter().map(|segment| u64::from(segment.size_bytes())).sum()
 }
 
 #[cfg(test)]

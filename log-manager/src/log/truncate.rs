@@ -153,7 +153,9 @@ impl Writer {
         offset: Offset,
         effects: &mut Effects,
     ) -> Result<(), LogError> {
-        tracing::info!(log = shared.name, to = offset.get(), "Truncating log");
+        let to = offset.get();
+        let _span = tracing::info_span!("truncate", log = shared.name, to).entered();
+        tracing::info!(log = shared.name, to, "Truncating log");
         self.truncation_count += 1;
         self.located_unstable = None;
         let segments = shared.segments.load_full();
@@ -198,7 +200,9 @@ impl Writer {
         log_start_offset: Option<Offset>,
         effects: &mut Effects,
     ) -> Result<(), LogError> {
-        tracing::info!(log = shared.name, at = offset.get(), "Truncating and starting log");
+        let at = offset.get();
+        let _span = tracing::info_span!("truncate", log = shared.name, to = at).entered();
+        tracing::info!(log = shared.name, at, "Truncating and starting log");
         self.truncation_count += 1;
         self.located_unstable = None;
         let segments = shared.segments.load_full();

@@ -132,6 +132,7 @@ impl Shared {
         };
         let mut count = 0;
         for Deletion { dir, path, .. } in due.into_iter().filter(|it| it.dir.is_live()) {
+            let _span = tracing::info_span!("delete_log", dir = %path.display()).entered();
             match fs::remove_dir_all(&path) {
                 Ok(()) => count += 1,
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 
 use alluvium_record_format::Offset;
 use alluvium_segment::{FileKind, SegmentFileName, Suffix};
+use tracing::field::Empty;
 
 use super::directory::Directory;
 use super::recover::{Damage, Recovered, Recovery};
@@ -102,13 +103,20 @@ impl<'p> Loader<'p> {
                 Need::Recover(reason, damage) => (reason, damage),
                 Need::Split(offset, damage) => return Ok(Some((base, offset, damage))),
             };
+            let base_offset = base.get();
+            let span = tracing::info_span!("recover_segment", base_offset, kept_bytes = Empty);
+            let _entered = span.enter();
             tracing::info!(
-                base_offset = base.get(),
+                base_offset,
                 dir = %self.directory.path().display(),
                 %reason,
                 "Recovering unflushed segment"
             );
-            match self.recover(Recovery { base, reason, damage })? {
+            let recovered = self.recover(Recovery { base, reason, damage })?;
+            if let Some(segment) = self.report.recovered.last() {
+                span.record("kept_bytes", segment.kept_bytes);
+            }
+            match recovered {
                 Recovered::Whole => {}
                 Recovered::Cut => return Ok(None),
                 Recovered::Overflow(offset) => return Ok(Some((base, offset, damage))),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use alluvium_record_format::Offset;
 use alluvium_segment::{FileKind, PartitionDir, Segment, SegmentFileName, Suffix};
+use tracing::field::Empty;
 
 use super::directory::Directory;
 use super::engine::Outcome;
@@ -100,7 +101,12 @@ pub fn load(
     config: &LoadConfig,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<LoadedLog, LoadError> {
+    let (shown, clean) = (dir.path(), config.clean_shutdown);
+    let (dir_shown, end, cut_bytes) = (shown.display(), Empty, Empty);
+    let span = tracing::info_span!("load_log", dir = %dir_shown, clean, end, cut_bytes).entered();
     let outcome = Loader::new(open(dir, false)?, *config, progress).run()?;
+    span.record("end", outcome.log_end_offset.get());
+    span.record("cut_bytes", outcome.report.cut_bytes());
     let Outcome { directory, mut report, epochs, producers, .. } = outcome;
     let snapshots = directory.offsets().clone();
     let bases = directory.bases();

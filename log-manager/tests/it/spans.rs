@@ -1,0 +1,147 @@
+//! What a subscriber of `tracing` sees.
+
+use std::fmt::{Debug, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use alluvium_record_format::Offset;
+use alluvium_segment::IoCall;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+use crate::batches::l3;
+use crate::disk::{Disk, follow};
+
+/// Writes down every span with its fields when it closes, and every event's message.
+#[derive(Clone, Default)]
+struct Spans {
+    next: Arc<AtomicU64>,
+    open: Arc<Mutex<Vec<(u64, String)>>>,
+    seen: Arc<Mutex<Vec<String>>>,
+}
+
+struct Text<'a>(&'a mut String);
+
+impl Visit for Text<'_> {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0, " {}={value:?}", field.name()).unwrap();
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        write!(self.0, " {}={value}", field.name()).unwrap();
+    }
+}
+
+impl Subscriber for Spans {
+    fn enabled(&self, _metadata: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+        let mut text = attributes.metadata().name().to_owned();
+        attributes.record(&mut Text(&mut text));
+        let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
+        self.open.lock().unwrap().push((id, text));
+        Id::from_u64(id)
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        let mut open = self.open.lock().unwrap();
+        let found = open.iter_mut().find(|(id, _)| *id == span.into_u64()).unwrap();
+        values.record(&mut Text(&mut found.1));
+    }
+
+    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = String::new();
+        event.record(&mut Text(&mut text));
+        self.seen.lock().unwrap().push(text);
+    }
+
+    fn enter(&self, _span: &Id) {}
+
+    fn exit(&self, _span: &Id) {}
+
+    fn try_close(&self, span: Id) -> bool {
+        let mut open = self.open.lock().unwrap();
+        let index = open.iter().position(|(id, _)| *id == span.into_u64()).unwrap();
+        self.seen.lock().unwrap().push(open.remove(index).1);
+        true
+    }
+}
+
+/// What `work` lets a subscriber see, a line for each span and event.
+fn seen(work: impl FnOnce()) -> Vec<String> {
+    let spans = Spans::default();
+    tracing::subscriber::with_default(spans.clone(), work);
+    assert_eq!(spans.open.lock().unwrap().len(), 0, "a span stays open");
+    std::mem::take(&mut spans.seen.lock().unwrap())
+}
+
+fn has(seen: &[String], parts: &[&str]) -> bool {
+    seen.iter().any(|line| parts.iter().all(|part| line.contains(part)))
+}
+
+#[test]
+fn roll_flush_retention_and_deletion_are_spans_with_log_offsets_and_bytes() {
+    let disk = Disk::with(|config| config.retention_bytes(Some(0)));
+    let log = disk.open_clean();
+    let lines = seen(|| {
+        follow(&log, &l3()[0]);
+        log.roll().unwrap();
+        follow(&log, &l3()[1]);
+        disk.tasks.run_due();
+        log.commit(Offset::new(6)).unwrap();
+        log.update_high_watermark(Offset::new(6)).unwrap();
+        log.delete_old_segments().unwrap();
+        disk.clock.advance_ms(1000);
+        disk.tasks.run_due();
+        log.truncate_to(Offset::new(6)).unwrap();
+        log.truncate_fully_and_start_at(Offset::new(9), None).unwrap();
+    });
+    let expected: [&[&str]; 6] = [
+        &["roll ", "log=orders-0", "base=3"],
+        &["flush ", "log=orders-0", "from=0", "to=3", "segments=1", "bytes=118"],
+        &["commit ", "log=orders-0", "from=3", "to=6"],
+        &["retention ", "log=orders-0", "segments=2", "bytes=236"],
+        &["delete_files ", "log=orders-0", "segments=2", "bytes=236"],
+        &["truncate ", "log=orders-0", "to=9"],
+    ];
+    for parts in expected {
+        assert!(has(&lines, parts), "{parts:?} is missing in {lines:#?}");
+    }
+}
+
+#[test]
+fn recovery_is_a_span_and_keeps_the_phrases_that_operators_look_for() {
+    let disk = Disk::new();
+    let [first, second, _] = l3();
+    disk.put(&[("00000000000000000000.log", &[&first[..], &second[..50]].concat())]);
+    let lines = seen(|| drop(disk.open_unclean()));
+    let expected: [&[&str]; 4] = [
+        &["load_log ", "orders-0", "clean=false", "end=3", "cut_bytes=50"],
+        &["recover_segment ", "base_offset=0", "kept_bytes=118"],
+        &["Recovering unflushed segment"],
+        &["Truncating segment"],
+    ];
+    for parts in expected {
+        assert!(has(&lines, parts), "{parts:?} is missing in {lines:#?}");
+    }
+}
+
+#[test]
+fn the_failure_of_a_directory_is_a_span_once() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    follow(&log, &l3()[0]);
+    disk.faults.fail_once(std::io::ErrorKind::Other, |call| matches!(call, IoCall::Sync { .. }));
+    let lines = seen(|| {
+        log.flush(false).unwrap_err();
+        log.flush(false).unwrap_err();
+    });
+    let failures = lines.iter().filter(|line| line.starts_with("dir_failure "));
+    assert_eq!(failures.count(), 1, "{lines:#?}");
+    assert!(has(&lines, &["log directory goes offline"]), "{lines:#?}");
+}
