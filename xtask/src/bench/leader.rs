@@ -16,6 +16,7 @@ pub(super) const BENCHES: &[(&str, Run)] = &[
     ("leader-append-16KiB", leader),
     ("follower-append-16KiB", follower),
     ("leader-append-1-record", leader_of_one),
+    ("leader-append-watched-twice", watched),
 ];
 
 /// Batches of about 16 KiB a slice: 1 MiB.
@@ -41,6 +42,23 @@ fn leader_of_one(bench: &Bench, name: &'static str) -> Result<Outcome> {
     run(bench, name, &batches, Role::Leader, (batches.count() / 1e6, "M/s"), Bar(0.4))
 }
 
+/// What an append costs that passes each counter, span and event once more while nobody listens:
+/// were it to show, the ones that it passes anyway would too.
+fn watched(bench: &Bench, name: &'static str) -> Result<Outcome> {
+    let batches = Batches::build(COUNT_OF_ONE, 1)?;
+    let dir = LogDir::new("watched")?;
+    let side = |partition| Appends {
+        dir: &dir,
+        batches: batches.copies(),
+        role: Role::Leader,
+        partition,
+        log: None,
+    };
+    let mut ours = WatchedTwice(side("ours-0"));
+    let work = (batches.count() / 1e6, "M/s");
+    bench.sides(name, work, Bar(0.98), &mut ours, &mut side("twin-0"))
+}
+
 /// As whom a slice appends.
 #[derive(Clone, Copy, Debug)]
 enum Role {
@@ -58,7 +76,8 @@ fn run(
 ) -> Result<Outcome> {
     let dir = LogDir::new("leader")?;
     prove(&dir, batches, role)?;
-    let mut ours = Appends { dir: &dir, batches: batches.copies(), role, log: None };
+    let partition = "ours-0";
+    let mut ours = Appends { dir: &dir, batches: batches.copies(), role, partition, log: None };
     let mut twin = GrowingFile::new(dir.path().join("twin"), batches);
     bench.sides(name, work, bar, &mut ours, &mut twin)
 }
@@ -96,6 +115,7 @@ struct Appends<'a> {
     dir: &'a LogDir,
     batches: Vec<Vec<u8>>,
     role: Role,
+    partition: &'static str,
     log: Option<Log>,
 }
 
@@ -106,7 +126,7 @@ impl Slice for Appends<'_> {
         if self.log.as_ref().is_none_or(|log| log.size_bytes() >= FILE_BYTES as u64) {
             // The old one is let go first: a partition has one object over it at a time.
             self.log = None;
-            self.log = Some(self.dir.log("ours-0", self.dir.options())?);
+            self.log = Some(self.dir.log(self.partition, self.dir.options())?);
         }
         let mut next = match (&self.log, self.role) {
             (Some(log), Role::Follower) => log.log_end_offset(),
@@ -126,6 +146,27 @@ impl Slice for Appends<'_> {
         let log = self.log.as_ref().context("prepared")?;
         for batch in &mut self.batches {
             self.role.append(log, batch)?;
+        }
+        Ok(log.log_end_offset().get().unsigned_abs())
+    }
+}
+
+/// An append that passes as much again of what reports on it.
+struct WatchedTwice<'a>(Appends<'a>);
+
+impl Slice for WatchedTwice<'_> {
+    fn prepare(&mut self) -> Result<()> {
+        self.0.prepare()
+    }
+
+    fn run(&mut self) -> Result<u64> {
+        let Appends { batches, role, log, .. } = &mut self.0;
+        let log = log.as_ref().context("prepared")?;
+        for batch in batches {
+            let _span = tracing::debug_span!("append", log = log.name()).entered();
+            role.append(log, batch)?;
+            metrics::counter!("bench_bytes_total").increment(batch.len() as u64);
+            tracing::debug!(log = log.name(), bytes = batch.len(), "appended");
         }
         Ok(log.log_end_offset().get().unsigned_abs())
     }

@@ -19,9 +19,8 @@ const LOGS: u32 = 4;
 pub(super) fn run(dir: &Path, segments: u32, process: &Process) -> Result<()> {
     let each = segments / LOGS;
     println!("{LOGS} logs with {each} segments");
-    for number in 0..LOGS {
-        make(&dir.join(disk::partition(number).to_string()), each)?;
-    }
+    let (took, ()) = timed(|| make_all(dir, each))?;
+    println!("make their files: {} ms", took.as_millis());
     let lock = DirLock::acquire(dir)?;
     let pool = FilePool::for_this_process();
     let config = LogConfig::builder().retention_ms(None).retention_bytes(Some(1)).build()?;
@@ -45,7 +44,23 @@ pub(super) fn run(dir: &Path, segments: u32, process: &Process) -> Result<()> {
     println!("read every segment in order, then here and there: {} ms", took.as_millis());
     let (took, ()) = timed(|| logs.iter().try_for_each(|log| drop_all(log, process)))?;
     println!("append, roll and drop all old segments: {} ms", took.as_millis());
+    let log = logs.first().context("a log")?;
+    let (took, ()) = timed(|| grow(log, each, process))?;
+    println!("append and roll {each} times again: {} ms", took.as_millis());
+    let (took, ()) = timed(|| logs.iter().try_for_each(|log| Ok(log.close().map(drop)?)))?;
+    println!("flush and close: {} ms", took.as_millis());
     Ok(())
+}
+
+fn make_all(dir: &Path, segments: u32) -> Result<()> {
+    std::thread::scope(|scope| {
+        let make = |number| {
+            let dir = dir.join(disk::partition(number).to_string());
+            scope.spawn(move || make(&dir, segments))
+        };
+        let makers: Vec<_> = (0..LOGS).map(make).collect();
+        makers.into_iter().try_for_each(|maker| maker.join().expect("making does not panic"))
+    })
 }
 
 /// Segments of one batch each.
@@ -74,6 +89,28 @@ fn read_all(log: &Log, segments: u32, process: &Process) -> Result<()> {
             process.sample();
         }
     }
+    Ok(())
+}
+
+/// A log of so many segments that it made itself: the last rolls are as quick as the first.
+fn grow(log: &Log, segments: u32, process: &Process) -> Result<()> {
+    let mut latencies = Vec::new();
+    for _ in 0..segments {
+        log.append_as_leader(&mut disk::batch(0), LeaderRequest::new(LeaderEpoch::new(0)))?;
+        let (took, _) = timed(|| Ok(log.roll()?))?;
+        latencies.push(took.as_micros());
+        if latencies.len() % 256 == 0 {
+            process.sample();
+        }
+    }
+    let tenth = latencies.len().div_ceil(10);
+    let mut median = |range: std::ops::Range<usize>| {
+        let some = &mut latencies[range];
+        some.sort_unstable();
+        some[some.len() / 2]
+    };
+    let (first, last) = (median(0..tenth), median(segments as usize - tenth..segments as usize));
+    println!("a roll, median of the first tenth: {first} us, of the last: {last} us");
     Ok(())
 }
 
