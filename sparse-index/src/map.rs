@@ -22,7 +22,7 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 use rustix::param::page_size;
 
 use crate::published::{Published, State};
@@ -99,7 +99,11 @@ impl Map {
             NonNull::<AtomicU64>::dangling().cast()
         } else {
             // SAFETY: no range is replaced.
-            unsafe { map_file(ptr::null_mut(), reserved_bytes, file, 0)? }
+            let start = unsafe { map_file(ptr::null_mut(), reserved_bytes, file, 0)? };
+            if max_bytes > 0 {
+                read_no_more_than_touched(start, reserved_bytes);
+            }
+            start
         };
         Ok(Self {
             start,
@@ -238,7 +242,8 @@ impl Map {
         if let Some(len) = self.reserved_bytes.checked_sub(from).filter(|len| *len > 0) {
             // SAFETY: `covered_from` is a whole number of pages below `reserved_bytes`, and the
             // range behind it ends with our reservation.
-            unsafe { map_file(self.page_at(from), len, file, from)? };
+            let start = unsafe { map_file(self.page_at(from), len, file, from)? };
+            read_no_more_than_touched(start, len);
         }
         *covered_from = None;
         Ok(())
@@ -335,6 +340,16 @@ unsafe fn map_file(
     // `MapPermit` promises that nobody else changes the bytes or takes pages away.
     let start = unsafe { mmap(at, len, protection, MapFlags::SHARED | fixed, file, offset)? };
     NonNull::new(start.cast()).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+}
+
+/// Keeps the system from reading ahead in a map that is written to. Behind its last entry there is
+/// nothing to read: the first store would fill megabytes of the page cache with zeros, for
+/// milliseconds, and the cut to the valid size would throw them away again.
+fn read_no_more_than_touched(start: NonNull<u8>, len: usize) {
+    // SAFETY: the range is a map of ours, and this advice changes no byte of it.
+    let advised = unsafe { madvise(start.as_ptr().cast(), len, Advice::Random) };
+    // Where the system does not take it, the map is slower and no more.
+    advised.unwrap_or_default();
 }
 
 /// The whole words of `1 << shift` bytes in `bytes`.
