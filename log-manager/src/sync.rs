@@ -11,6 +11,14 @@ pub(crate) use {
     std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, AtomicUsize},
 };
 
+/// Locks whose condition variable wakes all who wait at once, not one after the other.
+pub(crate) mod broadcast {
+    #[cfg(all(test, shuttle))]
+    pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
+    #[cfg(not(all(test, shuttle)))]
+    pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
+}
+
 #[cfg(all(test, shuttle))]
 pub(crate) use {
     model::{ArcSwap, ArcSwapOption, Condvar, Mutex, MutexGuard},

@@ -7,7 +7,7 @@ use alluvium_segment::SegmentError;
 
 use super::rounds::Rounds;
 use super::{Log, LogError, Shared};
-use crate::sync::{AtomicI64, Condvar, Mutex};
+use crate::sync::AtomicI64;
 
 /// When an append is durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
