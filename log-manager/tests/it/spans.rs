@@ -1,8 +1,9 @@
 //! What a subscriber of `tracing` sees.
 
+use std::cell::RefCell;
 use std::fmt::{Debug, Write};
+use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use alluvium_record_format::Offset;
 use alluvium_segment::IoCall;
@@ -13,12 +14,27 @@ use tracing::{Event, Metadata, Subscriber};
 use crate::batches::l3;
 use crate::disk::{Disk, follow};
 
-/// Writes down every span with its fields when it closes, and every event's message.
-#[derive(Clone, Default)]
+/// Writes down, for the thread that asks, every span with its fields when it closes, and every
+/// event's fields. One for the process: while several come and go, `tracing` may take a place in
+/// the code for one that nobody listens to.
+#[derive(Default)]
 struct Spans {
-    next: Arc<AtomicU64>,
-    open: Arc<Mutex<Vec<(u64, String)>>>,
-    seen: Arc<Mutex<Vec<String>>>,
+    next: AtomicU64,
+}
+
+#[derive(Default)]
+struct Seen {
+    open: Vec<(u64, String)>,
+    lines: Vec<String>,
+}
+
+thread_local! {
+    static SEEN: RefCell<Option<Seen>> = const { RefCell::new(None) };
+}
+
+/// Notes something where this thread asks for it.
+fn note(work: impl FnOnce(&mut Seen)) {
+    SEEN.with_borrow_mut(|seen| seen.as_mut().map(work));
 }
 
 struct Text<'a>(&'a mut String);
@@ -42,14 +58,15 @@ impl Subscriber for Spans {
         let mut text = attributes.metadata().name().to_owned();
         attributes.record(&mut Text(&mut text));
         let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
-        self.open.lock().unwrap().push((id, text));
+        note(|seen| seen.open.push((id, text)));
         Id::from_u64(id)
     }
 
     fn record(&self, span: &Id, values: &Record<'_>) {
-        let mut open = self.open.lock().unwrap();
-        let found = open.iter_mut().find(|(id, _)| *id == span.into_u64()).unwrap();
-        values.record(&mut Text(&mut found.1));
+        note(|seen| {
+            let found = seen.open.iter_mut().find(|(id, _)| *id == span.into_u64()).unwrap();
+            values.record(&mut Text(&mut found.1));
+        });
     }
 
     fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
@@ -57,7 +74,7 @@ impl Subscriber for Spans {
     fn event(&self, event: &Event<'_>) {
         let mut text = String::new();
         event.record(&mut Text(&mut text));
-        self.seen.lock().unwrap().push(text);
+        note(|seen| seen.lines.push(text));
     }
 
     fn enter(&self, _span: &Id) {}
@@ -65,19 +82,24 @@ impl Subscriber for Spans {
     fn exit(&self, _span: &Id) {}
 
     fn try_close(&self, span: Id) -> bool {
-        let mut open = self.open.lock().unwrap();
-        let index = open.iter().position(|(id, _)| *id == span.into_u64()).unwrap();
-        self.seen.lock().unwrap().push(open.remove(index).1);
+        note(|seen| {
+            let index = seen.open.iter().position(|(id, _)| *id == span.into_u64()).unwrap();
+            let (_, line) = seen.open.remove(index);
+            seen.lines.push(line);
+        });
         true
     }
 }
 
 /// What `work` lets a subscriber see, a line for each span and event.
 fn seen(work: impl FnOnce()) -> Vec<String> {
-    let spans = Spans::default();
-    tracing::subscriber::with_default(spans.clone(), work);
-    assert_eq!(spans.open.lock().unwrap().len(), 0, "a span stays open");
-    std::mem::take(&mut spans.seen.lock().unwrap())
+    static SUBSCRIBER: Once = Once::new();
+    SUBSCRIBER.call_once(|| tracing::subscriber::set_global_default(Spans::default()).unwrap());
+    SEEN.set(Some(Seen::default()));
+    work();
+    let seen = SEEN.take().unwrap();
+    assert_eq!(seen.open.len(), 0, "a span stays open");
+    seen.lines
 }
 
 fn has(seen: &[String], parts: &[&str]) -> bool {
