@@ -14,13 +14,16 @@ use crate::memory::{Memory, ROW_BYTES};
 /// Counts memory as Kafka does, so that both map the same records in a pass: a slot for every
 /// 24 bytes, of which the load factor may be used. Underneath, an entry takes 16 bytes: 80 bits
 /// of a keyed 128-bit hash, and an offset of 48 bits relative to that of the last
-/// [`clear`](Self::clear). The rest of the hash says where the entry lies. So at most six tenths
-/// of the memory are ever in use where Kafka's map is full, and a key costs one cache miss.
+/// [`clear`](Self::clear). The rest of the hash says where the entry lies. So less than two
+/// thirds of the entries are ever in use where Kafka's map is full, and a key costs one cache
+/// miss. Large maps ask for huge pages.
 ///
-/// Two keys are taken for one if their 80 bits agree and they lie in one run of entries. For
-/// `n` keys in `s` entries the probability that this ever happens in a pass is below
-/// `4 n² / (s · 2^80)`: 2 · 10⁻¹⁷ with 128 MiB in full use. The hash has a secret, drawn for
-/// each map, so keys cannot be made to collide.
+/// Two keys are taken for one if their 80 bits agree and they lie in one run of entries. The hash
+/// has a secret, drawn for each map, and of keys of up to 64 bytes any two agree in 80 bits with
+/// a probability of 2⁻⁸⁰, whatever the keys are: among `n` keys of a pass any do with less than
+/// `n² / 2^81`, 10⁻¹¹ with 128 MiB in full use. That they lie near each other as well makes it
+/// `4 n² / (s · 2^80)` for `s` entries and a hash that scatters them evenly: 10⁻¹⁷. Longer keys
+/// have the bounds of `SipHash`.
 ///
 /// Source: `SkimpyOffsetMap` in Kafka, which keeps 128 bits of MD5.
 ///
