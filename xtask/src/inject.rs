@@ -37,6 +37,8 @@ pub(crate) fn run(flags: &flags::Inject) -> Result<()> {
     let mut faults = faults(seed, &disk)?;
     let count = faults.len();
     shuffle(&mut faults, &mut Dice::new(seed));
+    // The few that are not calls come first: a budget leaves none of them out.
+    faults.sort_by_key(|fault| matches!(fault, Fault::Call { .. }));
     let start = Instant::now();
     let budget = flags.budget.map(Duration::from_secs);
     let mut total = Total::default();
@@ -76,6 +78,8 @@ enum Fault {
     Map { file: PathBuf, number: usize },
     /// No file grows beyond so many blocks of 512 bytes: writes come up short.
     Limit { blocks: usize },
+    /// The disk has so many pages of 4 KiB and no more.
+    Full { pages: usize },
 }
 
 fn faults(seed: u64, disk: &Path) -> Result<Vec<Fault>> {
@@ -99,6 +103,11 @@ fn faults(seed: u64, disk: &Path) -> Result<Vec<Fault>> {
         faults.extend((1..=3).map(|number| Fault::Map { file: file.clone(), number }));
     }
     faults.extend((0..8).map(|blocks| Fault::Limit { blocks }));
+    if can_mount(disk) {
+        faults.extend((4..=100).step_by(4).map(|pages| Fault::Full { pages }));
+    } else {
+        println!("  no file system can be mounted here: no full disk");
+    }
     Ok(faults)
 }
 
@@ -143,6 +152,11 @@ fn one(fault: &Fault, seed: u64, disk: &Path, total: &mut Total) -> Result<()> {
             shell.args(["-c", &format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"")]);
             shell
         }
+        Fault::Full { .. } => workspace::command("env"),
+    };
+    let full = match fault {
+        Fault::Full { pages } => Some(Mounted::new(disk, *pages)?),
+        _ => None,
     };
     let out = workload(&mut command, seed, disk)?.output().context("cannot start the workload")?;
     let (said, complained) =
@@ -158,12 +172,47 @@ fn one(fault: &Fault, seed: u64, disk: &Path, total: &mut Total) -> Result<()> {
     let is_over = out.status.success() || (!said.contains(BEGUN) && out.status.code().is_some());
     let is_sound = is_over && !complained.contains("panicked");
     ensure!(is_sound, "{}: {said}{complained}", out.status);
+    // A start needs some room.
+    full.as_ref().map_or(Ok(()), Mounted::extend)?;
     let Ok(marks) = fs::read_to_string(disk.join(MARKS)) else { return Ok(()) };
     let mut history = History::default();
-    for mark in marks.lines() {
+    // On a full disk the last word may be cut off.
+    for mark in marks.split_inclusive('\n').filter_map(|mark| mark.strip_suffix('\n')) {
         history.take(mark).with_context(|| mark.to_owned())?;
     }
     // No power was cut: what was acknowledged is in the page cache.
     history.keep_all();
     judge_disk(disk, &history).with_context(|| said.into_owned())
+}
+
+/// A small file system in memory, at the place of the disk while it lives.
+struct Mounted<'a>(&'a Path);
+
+impl<'a> Mounted<'a> {
+    fn new(disk: &'a Path, pages: usize) -> Result<Self> {
+        let size = format!("size={}k", pages * 4);
+        let mut mount = workspace::command("mount");
+        workspace::run(mount.args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(disk))?;
+        let mounted = Self(disk);
+        for part in ["a", "b"] {
+            fs::create_dir(disk.join(part)).context("cannot make a log directory")?;
+        }
+        Ok(mounted)
+    }
+
+    fn extend(&self) -> Result<()> {
+        let mut mount = workspace::command("mount");
+        workspace::run(mount.args(["-o", "remount,size=64m"]).arg(self.0))
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        // A failure shows when the folder is made empty for the next one.
+        drop(workspace::run(workspace::command("umount").arg(self.0)));
+    }
+}
+
+fn can_mount(disk: &Path) -> bool {
+    workspace::has("mount") && Mounted::new(disk, 16).is_ok()
 }
