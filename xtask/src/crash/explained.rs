@@ -10,17 +10,25 @@ use super::third::Case;
 type Row = (&'static str, fn(&Case<'_>, &[Segment]) -> bool);
 
 /// The rows that a start may show.
-const ROWS: [Row; 1] = [(
-    "an unclean start, a segment lacks its index, an earlier one is damaged",
-    |case, segments| {
+const ROWS: [Row; 2] = [
+    ("an unclean start, a segment lacks its index, an earlier one is damaged", |case, segments| {
         let refused = case.kafka.as_ref().is_err_and(|why| {
             why.contains("CorruptRecordException") || why.contains("InvalidRecordException")
         });
         let damaged = segments.iter().position(|segment| segment.bytes > segment.sound);
         let is_later = |damaged: usize| segments[damaged + 1..].iter().any(|it| it.lacks_index);
         !case.is_clean && refused && damaged.is_some_and(is_later)
-    },
-)];
+    }),
+    ("an unclean start, a segment with damage lacks its index", |case, segments| {
+        // Kafka has what we have, and what comes later.
+        let more = case.kafka.as_ref().is_ok_and(|kafka| {
+            kafka.batches.starts_with(&case.ours.batches) && kafka.end > case.ours.end
+        });
+        let is_it = |segment: &Segment| segment.bytes > segment.sound && segment.lacks_index;
+        let found = segments.iter().position(is_it);
+        !case.is_clean && more && found.is_some_and(|found| found + 1 < segments.len())
+    }),
+];
 
 /// The row that explains a difference, if one does.
 pub(super) fn row(case: &Case<'_>) -> Option<&'static str> {

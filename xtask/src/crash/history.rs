@@ -112,7 +112,10 @@ impl LogHistory {
     }
 
     fn flush(&mut self, end: i64) {
-        self.flushed = self.flushed.max(end);
+        // Where a truncation has halved a batch, there is no record below the end: a start finds
+        // the end behind the last batch.
+        let kept = self.batches.last().map_or(0, |batch| batch.1 + 1);
+        self.flushed = self.flushed.max(end.min(kept));
         self.ghosts.retain(|offset, _| *offset >= end);
     }
 
