@@ -1,3 +1,5 @@
+//! What stays after the first walk.
+
 use alluvium_record_format::SimpleRecord;
 use alluvium_record_format::{BatchBuilder, BatchHeader, BatchSettings, Offset, Position};
 
