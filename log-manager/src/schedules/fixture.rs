@@ -23,7 +23,7 @@ const NOW: Timestamp = Timestamp::new(1_760_000_000_000);
 pub(super) struct Fixture {
     pub(super) log: Log,
     pub(super) tasks: Arc<TaskQueue>,
-    _root: TempDir,
+    pub(super) root: TempDir,
 }
 
 impl Fixture {
@@ -50,7 +50,7 @@ impl Fixture {
             .durability(durability)
             .clean(true)
             .open(root.path().join("orders-0"));
-        Self { log: log.unwrap(), tasks, _root: root }
+        Self { log: log.unwrap(), tasks, root }
     }
 }
 

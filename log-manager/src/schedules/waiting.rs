@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
+use alluvium_segment::DirLock;
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::thread;
 
@@ -72,16 +73,19 @@ fn a_future_that_found_nothing_is_woken_by_the_change_after() {
 #[test]
 fn a_close_is_over_only_when_the_work_beside_it_is() {
     explore(|| {
-        let Fixture { log, tasks, .. } = &Fixture::new();
-        append(log, b"one");
+        let Fixture { log, tasks, root } = Fixture::new();
+        append(&log, b"one");
         log.roll().unwrap();
-        thread::scope(|scope| {
-            let work = scope.spawn(|| tasks.run_due());
-            log.close().unwrap();
-            // Whatever ran has ended, and what comes later does nothing.
-            let _ran = work.join().unwrap();
+        let work = thread::spawn({
+            let tasks = Arc::clone(&tasks);
+            move || tasks.run_due()
         });
-        assert_eq!(tasks.run_due(), 0);
-        assert!(log.recovery_point() == log.log_end_offset());
+        log.close().unwrap();
+        assert_eq!(log.recovery_point(), log.log_end_offset());
+        drop(log);
+        // Work that still ran would hold the log, and with it the lock of the directory.
+        drop(DirLock::acquire(root.path()).unwrap());
+        let _ran = work.join().unwrap();
+        assert_eq!(tasks.run_due(), 0, "what comes after a close does nothing");
     });
 }
