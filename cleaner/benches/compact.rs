@@ -10,9 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use alluvium_cleaner::{CleanError, CleanHost, CleanOptions, Cleaner, CleanerConfig, Progress};
+use alluvium_cleaner::{CleanOptions, Cleaner, CleanerConfig, LeaveOld};
 use alluvium_record_format::{BatchBuilder, BatchSettings, Codec, Offset, SimpleRecord, Timestamp};
-use alluvium_segment::replace::Replacement;
 use alluvium_segment::{
     ActiveSegment, Birth, DirLock, FilePool, PartitionDir, Segment, SegmentConfig,
 };
@@ -40,7 +39,7 @@ fn main() {
     let options = CleanOptions::new(Offset::new(0), end, Timestamp::new(1_800_000_000_000));
     let (start, cpu) = (Instant::now(), cpu_ms());
     let mut cleaner = Cleaner::new(CleanerConfig::new());
-    let report = cleaner.clean(&segments, &options, &mut Later).unwrap();
+    let report = cleaner.clean(&segments, &options, &mut LeaveOld).unwrap();
     let cleaned = start.elapsed();
     let busy = Duration::from_millis(cpu_ms() - cpu);
 
@@ -56,20 +55,6 @@ fn main() {
         rate(copied),
         peak_mib(),
     );
-}
-
-/// Leaves the old files for later, as a log does that readers may still read.
-struct Later;
-
-impl CleanHost for Later {
-    fn progress(&mut self, _progress: Progress) -> Result<(), CleanError> {
-        Ok(())
-    }
-
-    fn replace(&mut self, mut replacement: Replacement) -> Result<(), CleanError> {
-        replacement.to_swap().map_err(CleanError::segment)?;
-        replacement.retire().map_err(CleanError::segment)
-    }
 }
 
 /// Sealed segments of 256 MiB, and an empty one behind.

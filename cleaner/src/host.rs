@@ -48,6 +48,23 @@ impl CleanHost for Offline {
     }
 }
 
+/// As [`Offline`], but the old files stay under the suffix `.deleted`, for readers that have them
+/// open: somebody else, or the next start, removes them.
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::exhaustive_structs, reason = "it holds nothing, and callers name it")]
+pub struct LeaveOld;
+
+impl CleanHost for LeaveOld {
+    fn progress(&mut self, _progress: Progress) -> Result<(), CleanError> {
+        Ok(())
+    }
+
+    fn replace(&mut self, mut replacement: Replacement) -> Result<(), CleanError> {
+        replacement.to_swap().map_err(CleanError::segment)?;
+        replacement.retire().map_err(CleanError::segment)
+    }
+}
+
 /// Removes the files of `old`, and the snapshots of those whose base no new segment has.
 fn remove_old(old: &[Arc<Segment>], new: &[Arc<Segment>]) -> Result<(), SegmentError> {
     for segment in old {

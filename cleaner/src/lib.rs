@@ -22,7 +22,7 @@ mod verdicts;
 
 pub use clean::{CleanReport, CleanedGroup, CleanedSegment, Cleaner, Counts, Progress, clean};
 pub use error::CleanError;
-pub use host::{CleanHost, Offline};
+pub use host::{CleanHost, LeaveOld, Offline};
 pub use manager::{
     CleanerGate, CleanerStats, LogCleaner, LogCleanerConfig, Outcome, RetryPolicy, Round,
     Uncleanable,

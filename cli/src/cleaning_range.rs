@@ -41,6 +41,8 @@ pub(crate) enum End {
     ActiveSegment,
     HighWatermark,
     OpenTransaction(ProducerId),
+    /// The segment there has records that are younger than so many milliseconds.
+    Young(u64),
 }
 
 impl CleaningRange {
@@ -84,6 +86,18 @@ impl CleaningRange {
             clean_bytes: bytes_between(partition, Offset::new(0), first_dirty),
             cleanable_bytes: bytes_between(partition, from, first_uncleanable),
         })
+    }
+
+    /// Leaves the segment with this base and all after it: it has records younger than
+    /// `min.compaction.lag.ms`.
+    pub(crate) fn stop_at_young(&mut self, base: Offset, lag_ms: u64, partition: &Partition) {
+        if base >= self.bound {
+            return;
+        }
+        (self.end, self.bound) = (End::Young(lag_ms), base);
+        self.first_uncleanable = self.first_uncleanable.min(base);
+        let from = self.first_dirty.min(self.first_uncleanable);
+        self.cleanable_bytes = bytes_between(partition, from, self.first_uncleanable);
     }
 
     /// The part of these bytes, 0 to 1, that can be cleaned: what Kafka compares with

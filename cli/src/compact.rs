@@ -1,5 +1,6 @@
 //! `alluvium compact`: the cleaner on one partition, without a broker.
 
+mod lags;
 mod producers;
 mod show;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use alluvium_cleaner::{
     CleanError, CleanHost, CleanOptions, CleanReport, Cleaner, CleanerConfig, Offline, Progress,
 };
+use alluvium_log_manager::LogConfig;
 use alluvium_record_format::Timestamp;
 use alluvium_recovery::CheckpointKind;
 use alluvium_segment::replace::Replacement;
@@ -18,11 +20,14 @@ use alluvium_segment::{
 };
 use clap::Args;
 
+use self::lags::Lags;
 use crate::cleaning_range::CleaningRange;
 use crate::console::Console;
 use crate::data_dir::DataDir;
 use crate::error::CliError;
-use crate::partition::{DirKind, Partition, kind_of};
+use crate::partition::{Partition, must_be_partition};
+use crate::settings::{Settings, TopicArgs};
+use crate::topic_settings::TopicSettings;
 use crate::{log_end, progress};
 
 /// Compact a partition as a broker's cleaner would
@@ -32,8 +37,10 @@ use crate::{log_end, progress};
 /// says, and moves it. No broker may run on the log directory: its lock is taken. With --dry-run
 /// nothing is changed.
 ///
-/// One partition at a time. The settings of the topic are not on the disk; those below have
-/// Kafka's defaults.
+/// One partition at a time. The topic's own settings are read from the metadata log in the same
+/// log directory, where there is one. Those of --set go before them, those of --config, as of a
+/// broker, behind them; Kafka's defaults are behind all. Records younger than
+/// min.compaction.lag.ms stay. A topic that is known not to be compacted is refused.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct CompactArgs {
@@ -53,21 +60,8 @@ pub(crate) struct CompactArgs {
     #[arg(long, value_name = "MS")]
     now: Option<i64>,
 
-    /// delete.retention.ms: how long tombstones stay after the pass that first sees them
-    #[arg(long, value_name = "MS", default_value_t = 86_400_000)]
-    delete_retention_ms: i64,
-
-    /// segment.bytes: up to where segments are merged
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 30)]
-    segment_bytes: u32,
-
-    /// segment.index.bytes: the largest index of a merged segment
-    #[arg(long, value_name = "BYTES", default_value_t = 10 << 20)]
-    segment_index_bytes: u32,
-
-    /// index.interval.bytes: bytes between index entries
-    #[arg(long, value_name = "BYTES", default_value_t = 4096)]
-    index_interval_bytes: u32,
+    #[command(flatten)]
+    topic: TopicArgs,
 
     /// Memory for the offsets of keys: 24 bytes a key
     #[arg(long, value_name = "BYTES", default_value = "134217728")]
@@ -77,16 +71,15 @@ pub(crate) struct CompactArgs {
 const EXAMPLES: &str = "\
 Examples:
   alluvium compact --dry-run --explain /var/lib/kafka/data/orders-0
-  alluvium compact --delete-retention-ms 0 /var/lib/kafka/data/orders-0
+  alluvium compact --set delete.retention.ms=0 /var/lib/kafka/data/orders-0
 
 Exit codes: 0 good, 1 damage found (the partition stays as it is from the damaged segment on),
 2 wrong usage, a running broker, or something that cannot be read or written.";
 
 /// Runs the command.
 pub(crate) fn run(args: &CompactArgs, console: &mut Console) -> Result<(), CliError> {
-    if !matches!(kind_of(&args.dir)?, DirKind::Partition) {
-        return Err(CliError::NotKafka { path: args.dir.clone() });
-    }
+    must_be_partition(&args.dir)?;
+    let settings = args.topic.settings(console)?;
     let mut data = DataDir::above(&args.dir, console)?;
     let lock = data.lock_unless(args.dry_run)?;
     let partition = Partition::read(&args.dir)?;
@@ -94,22 +87,39 @@ pub(crate) fn run(args: &CompactArgs, console: &mut Console) -> Result<(), CliEr
     if let Some((_, path)) = partition.suffixed.iter().find(|(name, _)| half_done(name.suffix)) {
         return Err(CliError::HalfDone { path: path.clone() });
     }
+    let config = config(&partition, &data, &settings)?;
     let log_start = partition.log_start(console)?;
     let ends = log_end::of(&partition, log_start)?;
-    let range = CleaningRange::of(&partition, log_start, &ends)?;
+    let mut range = CleaningRange::of(&partition, log_start, &ends)?;
+    let now = Timestamp::new(args.now.unwrap_or_else(|| jiff::Timestamp::now().as_millisecond()));
+    let opened = open(&config, &partition, lock.as_ref()).and_then(|segments| {
+        let lags = Lags::of(&segments, &range, &config, now)?;
+        Ok((segments, lags))
+    });
+    let (segments, lags) = match opened {
+        Ok(opened) => opened,
+        Err(error) => return damage_or_error(CleanError::segment(error), console),
+    };
+    if let Some(base) = lags.young {
+        range.stop_at_young(base, config.min_compaction_lag_ms(), &partition);
+    }
     show::range(&partition, &range, args.explain, console);
+    if args.explain {
+        show::due(&range, &lags, &config, console);
+    }
     if range.first_dirty >= range.first_uncleanable {
         return Ok(());
     }
-    let now = Timestamp::new(args.now.unwrap_or_else(|| jiff::Timestamp::now().as_millisecond()));
+    let record_bytes = config.max_decompressed_message_bytes();
     let options = CleanOptions::new(range.first_dirty, range.first_uncleanable, now)
-        .delete_retention_ms(args.delete_retention_ms)
-        .segment_bytes(args.segment_bytes)
-        .segment(segment_config(args))
+        .delete_retention_ms(i64::try_from(config.delete_retention_ms()).unwrap_or(i64::MAX))
+        .segment_bytes(config.segment_bytes())
+        .max_record_bytes(usize::try_from(record_bytes).unwrap_or(usize::MAX))
+        .segment(segment_config(&config))
         .high_watermark(range.high_watermark)
         .active_producers(producers::active(&partition, ends.end, now)?)
         .dry_run(args.dry_run);
-    match clean(args, &partition, lock.as_ref(), &options) {
+    match clean(args, &segments, &options) {
         Ok(report) => {
             show::report(&report, args.dry_run, console);
             if args.dry_run {
@@ -124,29 +134,45 @@ pub(crate) fn run(args: &CompactArgs, console: &mut Console) -> Result<(), CliEr
     }
 }
 
-const fn segment_config(args: &CompactArgs) -> SegmentConfig {
+/// The settings of the partition's topic, as far as they are known.
+fn config(
+    partition: &Partition,
+    data: &DataDir,
+    settings: &Settings,
+) -> Result<LogConfig, CliError> {
+    let topics = TopicSettings::read(&data.path)?;
+    let own = partition.key().and_then(|key| topics.of(key.topic()).cloned());
+    let (config, is_known) = match own {
+        Some(own) => (settings.of_topic(&own)?, true),
+        None => (settings.log.clone(), settings.has_policy),
+    };
+    if is_known && !config.cleanup_policy().compacts() {
+        return Err(CliError::NotCompacted { path: partition.path.clone() });
+    }
+    Ok(config)
+}
+
+fn segment_config(config: &LogConfig) -> SegmentConfig {
     SegmentConfig::new()
-        .index_interval_bytes(args.index_interval_bytes)
-        .max_index_bytes(args.segment_index_bytes)
+        .index_interval_bytes(config.index_interval_bytes())
+        .max_index_bytes(config.segment_index_bytes())
 }
 
 fn clean(
     args: &CompactArgs,
-    partition: &Partition,
-    lock: Option<&DirLock>,
+    segments: &[Arc<Segment>],
     options: &CleanOptions,
 ) -> Result<CleanReport, CleanError> {
-    let segments = open(args, partition, lock).map_err(CleanError::segment)?;
     let bytes: u64 = segments.iter().map(|segment| u64::from(segment.size_bytes())).sum();
     let mut host = WithBar(progress::Progress::new(2 * bytes));
     let memory = CleanerConfig::new().map_bytes(args.map_bytes.get());
-    let report = Cleaner::new(memory).clean(&segments, options, &mut host);
+    let report = Cleaner::new(memory).clean(segments, options, &mut host);
     host.0.finish();
     report
 }
 
 fn open(
-    args: &CompactArgs,
+    config: &LogConfig,
     partition: &Partition,
     lock: Option<&DirLock>,
 ) -> Result<Vec<Arc<Segment>>, SegmentError> {
@@ -155,7 +181,7 @@ fn open(
         Some(lock) => PartitionDir::open(&partition.path, lock, &pool)?,
         None => PartitionDir::read_only(&partition.path, &pool),
     };
-    let config = segment_config(args);
+    let config = segment_config(config);
     partition.logs().map(|(files, _)| Segment::open(&dir, files.base, config)).collect()
 }
 

@@ -56,6 +56,13 @@ pub(crate) enum CliError {
         path.display()
     )]
     NoRetention { path: PathBuf },
+    /// The topic's own settings do not ask for compaction.
+    #[error(
+        "{}: its topic is not compacted, and records without a key would be lost: give --set \
+         cleanup.policy=compact to compact it all the same",
+        path.display()
+    )]
+    NotCompacted { path: PathBuf },
     /// A name that is no command's.
     #[error("there is no command {name}")]
     NoSuchCommand { name: String },

@@ -1,11 +1,13 @@
 //! What `compact` says.
 
 use alluvium_cleaner::{CleanReport, CleanedSegment};
+use alluvium_log_manager::LogConfig;
 
+use super::lags::Lags;
 use crate::cleaning_range::{Begin, CleaningRange, End};
 use crate::console::Console;
 use crate::partition::Partition;
-use crate::readable::{Bytes, Count};
+use crate::readable::{Bytes, Count, Span};
 
 /// Says from where to where is cleaned.
 pub(super) fn range(
@@ -44,12 +46,31 @@ pub(super) fn range(
         End::HighWatermark => {
             console.print(format_args!("  up to {bound}: the high watermark as last noted\n"));
         }
+        End::Young(lag_ms) => console.print(format_args!(
+            "  up to {bound}: records there are younger than min.compaction.lag.ms, {lag_ms}\n"
+        )),
         End::OpenTransaction(id) => console.print(format_args!(
             "  up to {bound}: a transaction of producer {id} is open from there\n"
         )),
     }
     if to < bound {
         console.print(format_args!("  cut to {to}: only whole segments are cleaned\n"));
+    }
+}
+
+/// Says whether a broker would clean now.
+pub(super) fn due(range: &CleaningRange, lags: &Lags, config: &LogConfig, console: &mut Console) {
+    let Some(ratio) = range.dirty_ratio() else { return };
+    let least = config.min_cleanable_dirty_ratio();
+    let (above, does) = if ratio > least { ("", "cleans") } else { ("not ", "waits") };
+    console.print(format_args!(
+        "  dirty ratio {ratio:.2}, {above}above min.cleanable.dirty.ratio {least}: a broker {does}\n"
+    ));
+    if lags.overdue_ms > 0 && range.cleanable_bytes > 0 {
+        let (late, lag) = (Span(lags.overdue_ms), config.max_compaction_lag_ms());
+        console.print(format_args!(
+            "  {late} late for max.compaction.lag.ms, {lag}: a broker cleans whatever the ratio\n"
+        ));
     }
 }
 

@@ -206,6 +206,7 @@ fn check_cleaner(
             End::ActiveSegment => "the active segment",
             End::HighWatermark => "the high watermark",
             End::OpenTransaction(_) => "an open transaction",
+            End::Young(_) => "records that are too young",
         };
         let age = Span(age);
         add(

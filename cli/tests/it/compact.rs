@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::disk;
+use crate::disk::{self, metadata};
 use crate::process::{Run, run};
 
 /// A copy of the clean disk.
@@ -59,7 +59,7 @@ fn a_dry_run_changes_no_byte_and_says_why_the_range_is_what_it_is() {
 fn a_run_keeps_the_newest_record_of_every_key_and_moves_the_checkpoint() {
     let dir = copy();
     let before = newest(dir.path(), "transactions-0");
-    let args = ["--delete-retention-ms", "0", "transactions-0"];
+    let args = ["--set", "delete.retention.ms=0", "transactions-0"];
     let first = compact(dir.path(), &args);
     assert_eq!(first.code, Some(0), "{}", first.stderr);
     assert!(first.text().contains("131 B of 524 B"), "{}", first.text());
@@ -97,4 +97,77 @@ fn an_interrupted_change_is_left_for_recovery() {
     let run = compact(dir.path(), &["plain-0"]);
     assert_eq!(run.code, Some(2));
     assert!(run.stderr.contains("recover the partition first"), "{}", run.stderr);
+}
+
+/// The clean disk, with a metadata log in which the topic `transactions` has these settings.
+fn with_settings(settings: &[(&str, &str)]) -> TempDir {
+    let dir = copy();
+    let of_topic: Vec<_> =
+        settings.iter().map(|(key, value)| ("transactions", *key, *value)).collect();
+    let to = dir.path().join("__cluster_metadata-0");
+    fs::create_dir(&to).unwrap();
+    let log = metadata(&["transactions"], &of_topic);
+    fs::write(to.join("00000000000000000000.log"), log).unwrap();
+    dir
+}
+
+#[test]
+fn what_the_metadata_log_says_of_the_topic_counts_and_set_goes_before_it() {
+    let compacted = ("cleanup.policy", "compact");
+    let args = ["--dry-run", "--explain", "transactions-0"];
+    let dir = with_settings(&[compacted, ("delete.retention.ms", "0")]);
+    let now = compact(dir.path(), &args);
+    assert!(now.text().contains("131 B of 524 B"), "{}{}", now.text(), now.stderr);
+
+    let ten_years = "315360000000";
+    let dir = with_settings(&[compacted, ("min.compaction.lag.ms", ten_years)]);
+    let young = compact(dir.path(), &args);
+    assert_eq!(young.code, Some(0), "{}", young.stderr);
+    assert!(young.text().contains("nothing to clean, clean up to 0"), "{}", young.text());
+    let why = "up to 0: records there are younger than min.compaction.lag.ms, 315360000000";
+    assert!(young.text().contains(why), "{}", young.text());
+    let set = [&["--set", "min.compaction.lag.ms=0"][..], &args].concat();
+    assert!(compact(dir.path(), &set).text().contains("dirty from 0 up to 4"));
+}
+
+#[test]
+fn it_is_told_whether_a_broker_would_clean_by_ratio_or_by_age() {
+    let dir = copy();
+    let explain = |args: &[&str]| {
+        let all = [&["--dry-run", "--explain"][..], args, &["transactions-0"]].concat();
+        compact(dir.path(), &all).text().to_owned()
+    };
+    let text = explain(&[]);
+    assert!(
+        text.contains("dirty ratio 1.00, above min.cleanable.dirty.ratio 0.5: a broker cleans")
+    );
+    assert!(!text.contains("max.compaction.lag.ms"), "{text}");
+    let text = explain(&[
+        "--set",
+        "min.cleanable.dirty.ratio=1.0",
+        "--set",
+        "max.compaction.lag.ms=86400000",
+    ]);
+    assert!(text.contains("not above min.cleanable.dirty.ratio 1: a broker waits"), "{text}");
+    assert!(text.contains("late for max.compaction.lag.ms, 86400000: a broker cleans"), "{text}");
+}
+
+#[test]
+fn a_topic_that_is_known_not_to_be_compacted_is_refused() {
+    let dir = with_settings(&[("retention.ms", "1")]);
+    let before = contents(dir.path());
+    let refused = compact(dir.path(), &["transactions-0"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.text());
+    assert!(refused.stderr.contains("its topic is not compacted"), "{}", refused.stderr);
+    assert!(contents(dir.path()) == before, "no byte changes");
+    let forced = ["--dry-run", "--set", "cleanup.policy=compact", "transactions-0"];
+    assert_eq!(compact(dir.path(), &forced).code, Some(0));
+}
+
+#[test]
+fn a_log_directory_is_refused_as_by_every_command_for_one_partition() {
+    let dir = copy();
+    let refused = compact(dir.path(), &["."]);
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("partition"), "{}", refused.stderr);
 }

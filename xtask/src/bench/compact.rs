@@ -6,11 +6,8 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::sync::Arc;
 
-use alluvium_cleaner::{
-    CleanError, CleanHost, CleanOptions, CleanReport, Cleaner, CleanerConfig, Progress,
-};
+use alluvium_cleaner::{CleanOptions, CleanReport, Cleaner, CleanerConfig, LeaveOld};
 use alluvium_record_format::{BatchBuilder, BatchSettings, Codec, Offset, SimpleRecord, Timestamp};
-use alluvium_segment::replace::Replacement;
 use alluvium_segment::{
     ActiveSegment, Birth, FileKind, PartitionDir, Segment, SegmentConfig, SegmentFileName,
 };
@@ -127,7 +124,7 @@ pub(super) fn clean(dir: &LogDir, partition: &str, cleaner: &mut Cleaner) -> Res
     let options = CleanOptions::new(Offset::new(0), end, Timestamp::new(1_800_000_000_000))
         .segment_bytes(SEGMENT_BYTES)
         .high_watermark(end);
-    Ok(cleaner.clean(&segments, &options, &mut Later)?)
+    Ok(cleaner.clean(&segments, &options, &mut LeaveOld)?)
 }
 
 fn open(dir: &Arc<PartitionDir>) -> Result<Vec<Arc<Segment>>> {
@@ -140,20 +137,6 @@ fn open(dir: &Arc<PartitionDir>) -> Result<Vec<Arc<Segment>>> {
     bases.sort();
     let open = |base| Ok(Segment::open(dir, base, SegmentConfig::new())?);
     bases.into_iter().map(open).collect()
-}
-
-/// Leaves the old files.
-struct Later;
-
-impl CleanHost for Later {
-    fn progress(&mut self, _progress: Progress) -> Result<(), CleanError> {
-        Ok(())
-    }
-
-    fn replace(&mut self, mut replacement: Replacement) -> Result<(), CleanError> {
-        replacement.to_swap().map_err(CleanError::segment)?;
-        replacement.retire().map_err(CleanError::segment)
-    }
 }
 
 /// The same log again: the bytes of the logs, which no cleaning changes, are shared.
