@@ -14,19 +14,20 @@ use alluvium_sparse_index::OffsetNeighbours;
 
 use crate::headers::BatchAt;
 
-/// A bit for each entry, learned by reads, of one open index.
+/// What reads have learned of each entry of one open index, in two bits an entry.
 ///
-/// A word holds the bits of 32 entries and the generation in which they were learned: what
-/// another generation has learned does not count. An index is changed only at its end as long as
-/// the generation stays, so a bit stays right, and words need no order among each other. Takes
-/// nothing until a read learns something, then 2 KiB for every 8,192 entries of which one was
-/// read, and 16 bytes for the same number of others: at most a thirtieth of the index.
+/// A word is of 32 entries: a bit for each, and as many bits for the generation in which they were
+/// learned: what another generation has learned does not count. An index is changed only at its
+/// end as long as the generation stays, so a bit stays right, and words need no order among each
+/// other. Takes nothing until a read learns something, then 24 bytes for every 8,192 entries that
+/// the index has room for, or part of them, and a word for every 32 of those of which one was
+/// read: a thirtieth of that room, and 32 bytes for the smallest.
 #[derive(Debug, Default)]
 pub(crate) struct ExactEntries {
     blocks: OnceLock<Box<[OnceLock<Box<Block>>]>>,
 }
 
-type Block = [AtomicU64; BLOCK_WORDS];
+type Block = [AtomicU64];
 
 impl ExactEntries {
     /// Whether the entry in `slot` was found to be exact in this generation.
@@ -34,7 +35,8 @@ impl ExactEntries {
         let block = self.blocks.get().and_then(|blocks| blocks.get(slot / BLOCK_ENTRIES)?.get());
         let Some(block) = block else { return false };
         let (word, bit) = place(slot);
-        let found = block[word].load(Ordering::Relaxed);
+        let Some(word) = block.get(word) else { return false };
+        let found = word.load(Ordering::Relaxed);
         found >> u32::BITS == u64::from(generation) && found & bit != 0
     }
 
@@ -44,9 +46,13 @@ impl ExactEntries {
         let make_all = || (0..capacity.div_ceil(BLOCK_ENTRIES)).map(|_| OnceLock::new()).collect();
         let blocks = self.blocks.get_or_init(make_all);
         let Some(block) = blocks.get(slot / BLOCK_ENTRIES) else { return };
-        let block = block.get_or_init(|| Box::new([const { AtomicU64::new(0) }; BLOCK_WORDS]));
+        let make = || {
+            let before = slot / BLOCK_ENTRIES * BLOCK_ENTRIES;
+            let entries = capacity.max(slot + 1).saturating_sub(before).min(BLOCK_ENTRIES);
+            (0..entries.div_ceil(WORD_ENTRIES)).map(|_| AtomicU64::new(0)).collect()
+        };
         let (word, bit) = place(slot);
-        let word = &block[word];
+        let Some(word) = block.get_or_init(make).get(word) else { return };
         let found = word.load(Ordering::Relaxed);
         let tag = u64::from(generation) << u32::BITS;
         let kept = if found >> u32::BITS == u64::from(generation) { found } else { tag };
@@ -78,9 +84,7 @@ const fn place(slot: usize) -> (usize, u64) {
 
 const WORD_ENTRIES: usize = 32;
 
-const BLOCK_WORDS: usize = 256;
-
-const BLOCK_ENTRIES: usize = WORD_ENTRIES * BLOCK_WORDS;
+const BLOCK_ENTRIES: usize = 8192;
 
 #[cfg(test)]
 mod tests {
@@ -105,7 +109,34 @@ mod tests {
         exact.insert(1, 0, 100);
         exact.insert(BLOCK_ENTRIES, 0, 100);
         assert!(!exact.contains(BLOCK_ENTRIES, 0));
-        exact.insert(BLOCK_ENTRIES - 1, 0, 100);
-        assert!(exact.contains(BLOCK_ENTRIES - 1, 0) && exact.contains(1, 0));
+        exact.insert(128, 0, 100);
+        assert!(!exact.contains(128, 0));
+        exact.insert(99, 0, 100);
+        assert!(exact.contains(99, 0) && exact.contains(1, 0));
+    }
+
+    #[test]
+    fn an_index_takes_two_bits_for_each_entry_that_it_has_room_for() {
+        let words = |capacity: usize| {
+            let exact = ExactEntries::default();
+            exact.insert(capacity - 1, 0, capacity);
+            assert!(exact.contains(capacity - 1, 0));
+            let blocks = exact.blocks.get().unwrap();
+            blocks.iter().filter_map(OnceLock::get).map(|block| block.len()).sum::<usize>()
+        };
+        assert_eq!((words(3), words(32), words(33)), (1, 1, 2));
+        assert_eq!((words(BLOCK_ENTRIES), words(BLOCK_ENTRIES + 3)), (256, 1));
+    }
+
+    /// The room of an index may have grown since, and shrinks when it is sealed.
+    #[test]
+    fn room_that_changes_harms_nothing() {
+        let exact = ExactEntries::default();
+        exact.insert(2, 0, 3);
+        exact.insert(9000, 0, 10_000);
+        exact.insert(50, 0, 10_000);
+        exact.insert(1, 0, 2);
+        assert!(exact.contains(1, 0) && exact.contains(2, 0));
+        assert!(!exact.contains(50, 0) && !exact.contains(9000, 0));
     }
 }
