@@ -69,7 +69,9 @@ pub struct CleanReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counts {
-    /// Records looked at: `messagesRead` in Kafka. Those of batches that went as a whole are not.
+    /// Records that were decided on: `messagesRead` in Kafka. Those of batches whose fate the first
+    /// walk had shown count too, though nobody looked into them again; those of batches that went
+    /// without a decision, by an aborted transaction or a due marker, do not.
     pub records_read: u64,
     /// Records that stay: `messagesWritten`.
     pub records_written: u64,

@@ -21,9 +21,9 @@ pub(crate) enum Fate {
 /// The records of a batch that stay.
 #[derive(Debug, Default)]
 pub(crate) struct Survivors {
-    /// Of each record, in order; not told if none stays.
+    /// Of each record, in order; may be empty if none stays.
     pub(crate) keep: Vec<bool>,
-    /// Records that were looked at.
+    /// All of them.
     pub(crate) seen: u64,
     pub(crate) count: u64,
     pub(crate) has_tombstone: bool,
