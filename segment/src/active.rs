@@ -18,6 +18,7 @@ use crate::partition_dir::PartitionDir;
 use crate::segment::{OffsetHints, Segment, TimeHints};
 
 use ahead::BlocksAhead;
+pub(crate) use ahead::has_blocks_ahead;
 pub use roll::{RollInput, RollReason};
 
 /// When a segment object came to be, as its log wants to count: for rolling by time.
@@ -48,7 +49,8 @@ impl Birth {
 /// The one writer of a segment, and what only the writer knows.
 ///
 /// Readers share the [`Segment`] behind it and never wait for it. Dropped without
-/// [`ActiveSegment::seal`], it leaves the files as a crash would.
+/// [`ActiveSegment::seal`], it leaves the files as a crash would, with blocks on the disk behind the
+/// end of the log, if there are any: recovery gives them back, or the next writer that is sealed.
 #[derive(Debug)]
 pub struct ActiveSegment {
     segment: Arc<Segment>,
@@ -177,6 +179,10 @@ impl ActiveSegment {
         let not_empty = segment.size_bytes() > 0;
         let largest = if not_empty { segment.max_timestamp()? } else { None };
         let mut active = Self::over(segment, config, birth)?;
+        // Only room is at stake.
+        if let Ok(file) = std::fs::metadata(active.segment.path(FileKind::Log)) {
+            active.ahead = BlocksAhead::left_in(&config, &file);
+        }
         active.last_offset = not_empty.then_some(last_offset);
         active.rule = IndexRule::resume(config.index_interval_bytes, largest);
         Ok(active)
@@ -303,12 +309,6 @@ impl ActiveSegment {
 impl Drop for ActiveSegment {
     fn drop(&mut self) {
         self.indexes = None;
-        if self.ahead.are_given()
-            && let Ok(file) = self.segment.log_file()
-        {
-            // Only room is lost if this fails, until the log is written to again.
-            drop(self.ahead.give_back(&file));
-        }
         self.segment.unpin_indexes();
         self.segment.release();
     }

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use alluvium_record_format::{Corruption, Entry, Offset, Position, Timestamp};
 use alluvium_sparse_index::{BatchInfo, BuiltIndexes, IndexBuilder, Refusal, TimeEntry};
 
+use crate::active::has_blocks_ahead;
 use crate::error::{IoOp, SegmentError};
 use crate::names::FileKind;
 use crate::segment::Segment;
@@ -118,7 +119,8 @@ impl Segment {
             let len = u64::from(scan.valid_bytes);
             let truncation = self.begin_truncation();
             self.publish_size(scan.valid_bytes);
-            if scan.file_bytes != len {
+            // A power cut may keep blocks behind the end also of a log that was sealed.
+            if scan.file_bytes != len || file.metadata().is_ok_and(|it| has_blocks_ahead(&it)) {
                 let cut = self.dir().io().set_len(&file, &path, len);
                 cut.map_err(|source| SegmentError::file(IoOp::SetLen, &path(), source))?;
             }

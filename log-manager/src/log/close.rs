@@ -63,8 +63,8 @@ impl Log {
 }
 
 impl Log {
-    /// Closes the log as it is: nothing is written, cut or synced. For a log whose disk has
-    /// failed, or that is to be deleted.
+    /// Closes the log as it is: nothing is written, cut or synced, and blocks that it has on the
+    /// disk ahead of its end stay. For a log whose disk has failed, or that is to be deleted.
     pub fn abandon(&self) {
         let shared = &*self.shared;
         shared.lifecycle.store(CLOSED, Ordering::Release);

@@ -1,6 +1,8 @@
 //! What is left when the disk fails.
 
+use std::fs;
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 
 use alluvium_log_manager::{AppendError, ErrorCode, LogError};
 use alluvium_record_format::Offset;
@@ -62,6 +64,35 @@ fn a_torn_write_that_cannot_be_cut_takes_the_directory_offline() {
     drop(log);
     let log = disk.open_unclean();
     assert_eq!(log.log_end_offset(), Offset::new(3));
+}
+
+/// Its disk may have failed, or its directory may be another's by now.
+#[test]
+fn an_abandoned_log_is_left_as_it_is() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    let key = vec![b'k'; 700_000];
+    for _ in 0..3 {
+        append(&log, &batch(&[(Some(&key), NOW.get())]));
+    }
+    // Those behind the end too, on a file system where there are some.
+    let room = || {
+        let file = fs::metadata(disk.dir().join("00000000000000000000.log")).unwrap();
+        (file.len(), file.blocks())
+    };
+    let (len, blocks) = room();
+    disk.faults.set(|call| match call {
+        IoCall::Write { .. } | IoCall::SetLen { .. } | IoCall::Sync { .. } => {
+            panic!("an abandoned log makes a call: {call:?}")
+        }
+        _ => IoVerdict::Proceed,
+    });
+    log.abandon();
+    drop(log);
+    disk.faults.clear();
+    assert_eq!(room().0, len);
+    assert!(room().1 >= blocks, "{} of {blocks} blocks are left", room().1);
+    assert_eq!(disk.open_unclean().log_end_offset(), Offset::new(3));
 }
 
 /// FR-059, third input: a file system that turned read-only.

@@ -4,8 +4,8 @@
 //! seventh of what the write costs. Blocks that lie behind the end of the file save that. They
 //! change neither its length nor its bytes: what lies in them is never seen, also after a crash.
 
-use std::fs::File;
-use std::io;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
 
 use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 
@@ -16,6 +16,7 @@ use crate::config::SegmentConfig;
 pub(super) struct BlocksAhead {
     /// A write that ends behind this byte is where to look again.
     enough_until: u32,
+    /// There may be some, and a cut to the length of the file frees them.
     given: bool,
 }
 
@@ -24,6 +25,12 @@ impl BlocksAhead {
     pub(super) const fn of(config: &SegmentConfig) -> Self {
         let enough_until = if config.preallocate_bytes.is_some() { u32::MAX } else { FROM_BYTES };
         Self { enough_until, given: false }
+    }
+
+    /// Those of a log that was written to before: a writer that was not sealed, or a crash, leaves
+    /// them there.
+    pub(super) fn left_in(config: &SegmentConfig, file: &Metadata) -> Self {
+        Self { given: has_blocks_ahead(file), ..Self::of(config) }
     }
 
     /// Whether there may be blocks behind the end of the file. A cut to its length frees them.
@@ -43,22 +50,23 @@ impl BlocksAhead {
     fn give(&mut self, file: &File, size: u32, end: u32) {
         let until = end.saturating_add((end / SHARE).min(MOST_BYTES));
         let len = u64::from(until.saturating_sub(size));
-        let is_given =
-            is_ext4(file) && fallocate(file, FallocateFlags::KEEP_SIZE, size.into(), len).is_ok();
-        if is_given {
-            *self = Self { enough_until: until, given: true };
-        } else {
-            self.enough_until = u32::MAX;
+        self.enough_until = u32::MAX;
+        if is_ext4(file) {
+            // A call that fails on a full disk keeps what it got before.
+            self.given = true;
+            if fallocate(file, FallocateFlags::KEEP_SIZE, size.into(), len).is_ok() {
+                self.enough_until = until;
+            }
         }
     }
+}
 
-    /// Gives back the blocks of a log that is not written to any more.
-    pub(super) fn give_back(&mut self, file: &File) -> io::Result<()> {
-        if std::mem::take(&mut self.given) {
-            file.set_len(file.metadata()?.len())?;
-        }
-        Ok(())
-    }
+/// Whether a file seems to have blocks behind its end.
+pub(crate) fn has_blocks_ahead(file: &Metadata) -> bool {
+    let block = file.blksize().max(1);
+    // Where a file lies in many pieces, a block beside its bytes says where they are.
+    let needed = file.len().next_multiple_of(block).saturating_add(block);
+    file.blocks().saturating_mul(STAT_BLOCK_BYTES) > needed
 }
 
 /// Whether the file lies on ext4, or on its elders. XFS gives blocks ahead by itself, and other
@@ -78,3 +86,27 @@ const MOST_BYTES: u32 = 4 << 20;
 
 /// `EXT4_SUPER_MAGIC`.
 const EXT4_MAGIC: u64 = 0xef53;
+
+/// What `st_blocks` counts in.
+const STAT_BLOCK_BYTES: u64 = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_count_as_given_where_the_call_for_them_failed() {
+        let program = std::env::current_exe().unwrap();
+        let dir = tempfile::tempdir_in(program.parent().unwrap()).unwrap();
+        let path = dir.path().join("log");
+        std::fs::write(&path, b"").unwrap();
+        // Not to be written to, so that nothing can be allocated.
+        let file = File::open(&path).unwrap();
+        let mut ahead = BlocksAhead::of(&SegmentConfig::new());
+        ahead.before_write(&file, 0, FROM_BYTES);
+        assert!(!ahead.are_given());
+        ahead.before_write(&file, 0, FROM_BYTES + 1);
+        assert_eq!(ahead.are_given(), is_ext4(&file));
+        assert_eq!(ahead.enough_until, u32::MAX, "it is not asked again");
+    }
+}

@@ -36,8 +36,11 @@ impl Fixture {
 
     /// Below the build directory: on a disk, and not in memory.
     pub(crate) fn on_disk() -> Self {
-        let log_dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        Self::below(log_dir, &FilePool::new(100))
+        Self::on_disk_with(&FilePool::new(100))
+    }
+
+    pub(crate) fn on_disk_with(pool: &Arc<FilePool>) -> Self {
+        Self::below(tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), pool)
     }
 
     fn below(log_dir: TempDir, pool: &Arc<FilePool>) -> Self {
