@@ -1,6 +1,7 @@
 //! Group commit: many writers share one sync.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use alluvium_record_format::Offset;
 use alluvium_segment::SegmentError;
@@ -90,9 +91,11 @@ impl Shared {
         tracing::debug_span!("commit", log = self.name, from = from.get(), to = to.get())
     }
 
-    /// Makes all batches durable that are in the log now.
-    fn sync_batches(&self) -> Result<(), LogError> {
+    /// Makes all batches durable that are in the log now. Returns how long the syncs took, without
+    /// the wait for a flush or a cut.
+    fn sync_batches(&self) -> Result<Duration, LogError> {
         let mut recovered = self.flushing.lock();
+        let started = Instant::now();
         self.health.check()?;
         self.sync_recovered(&mut recovered)?;
         let commits = &self.commits;
@@ -109,6 +112,6 @@ impl Shared {
         }
         self.sync_names()?;
         commits.rounds.unless_lowered(lower_count, || commits.raise(end));
-        Ok(())
+        Ok(started.elapsed())
     }
 }

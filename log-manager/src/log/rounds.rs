@@ -6,7 +6,7 @@
 //! together rather than in a chain of hand-overs.
 
 use std::sync::PoisonError;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::sync::broadcast::{Condvar, Mutex, MutexGuard};
 
@@ -31,7 +31,7 @@ struct State {
     waiting: usize,
     /// With how many the leader would begin at once; 0 where it does not wait.
     wanted: usize,
-    /// How many shared the last round, and how long its work took.
+    /// How many shared the last round that did not fail, and how long its syncs took.
     last_count: usize,
     last_took: Duration,
     /// Counts what makes the work of a round void.
@@ -40,11 +40,11 @@ struct State {
 
 impl Rounds {
     /// Waits for a round that begins after the call, and does its work where nobody else does,
-    /// until `is_over` says so or either fails.
+    /// until `is_over` says so or either fails. The work tells how long its syncs took.
     pub(super) fn join<E>(
         &self,
         is_over: impl Fn() -> Result<bool, E>,
-        work: impl Fn() -> Result<(), E>,
+        work: impl Fn() -> Result<Duration, E>,
     ) -> Result<(), E> {
         let mut mine = 0;
         let mut state = self.lock();
@@ -79,31 +79,16 @@ impl Rounds {
     fn lead<'a, E>(
         &'a self,
         mut state: MutexGuard<'a, State>,
-        work: impl Fn() -> Result<(), E>,
+        work: impl Fn() -> Result<Duration, E>,
     ) -> Result<(), E> {
         state.is_led = true;
         state = self.gather(state);
         state.begun += 1;
-        state.last_count = std::mem::take(&mut state.waiting);
-        let (round, count) = (state.begun, state.last_count);
+        let count = std::mem::take(&mut state.waiting);
+        let mut led = Led { rounds: self, round: state.begun, count, took: None };
         drop(state);
-        let started = Instant::now();
-        let worked = work();
-        let took = started.elapsed();
-        let mut state = self.lock();
-        state.is_led = false;
-        state.ended = round;
-        state.last_took = took;
-        let is_next_due = state.waiting > 0;
-        // Whoever wakes needs the lock.
-        drop(state);
-        if is_next_due {
-            self.done[parity(round + 1)].notify_one();
-        }
-        if count > 1 {
-            self.done[parity(round)].notify_all();
-        }
-        worked
+        led.took = Some(work()?);
+        Ok(())
     }
 
     /// Goes without having led, perhaps as the one who was woken to lead.
@@ -120,12 +105,13 @@ impl Rounds {
     }
 
     /// Waits for as many as shared the last round, who are likely on their way again: as long as
-    /// they keep coming, and no longer than the last round's work took twice. A thread alone never
-    /// waits.
+    /// they keep coming, no longer than the last round's syncs took twice, and no longer than
+    /// [`MOST_PER_TURN`] allows. Who was alone in the last round does not wait; who is alone after
+    /// a shared one waits for one turn.
     fn gather<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.wanted = state.last_count;
         for _ in 0..GATHERING_TURNS {
-            let (before, turn) = (state.waiting, state.last_took / TURNS_OF_A_ROUND);
+            let (before, turn) = (state.waiting, turn_after(state.last_took));
             if before >= state.wanted {
                 break;
             }
@@ -165,6 +151,36 @@ impl Rounds {
     }
 }
 
+/// The round that a thread leads. It ends however its work ends, a panic included: who waits for it
+/// goes on.
+struct Led<'a> {
+    rounds: &'a Rounds,
+    round: u64,
+    count: usize,
+    /// How long its syncs took; `None` where it failed.
+    took: Option<Duration>,
+}
+
+impl Drop for Led<'_> {
+    fn drop(&mut self) {
+        let mut state = self.rounds.lock();
+        state.is_led = false;
+        state.ended = self.round;
+        if let Some(took) = self.took {
+            (state.last_count, state.last_took) = (self.count, took);
+        }
+        let is_next_due = state.waiting > 0;
+        // Whoever wakes needs the lock.
+        drop(state);
+        if is_next_due {
+            self.rounds.done[parity(self.round + 1)].notify_one();
+        }
+        if self.count > 1 {
+            self.rounds.done[parity(self.round)].notify_all();
+        }
+    }
+}
+
 fn wait<'a>(condvar: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
     condvar.wait(state).unwrap_or_else(PoisonError::into_inner)
 }
@@ -174,8 +190,16 @@ const fn parity(round: u64) -> usize {
     if round.is_multiple_of(2) { 0 } else { 1 }
 }
 
-/// A leader looks so often, in the time that the last round's work took, whether somebody came.
+/// How long a leader waits before it looks whether somebody came.
+fn turn_after(last_took: Duration) -> Duration {
+    (last_took / TURNS_OF_A_ROUND).min(MOST_PER_TURN)
+}
+
+/// A leader looks so often, in the time that the last round's syncs took, whether somebody came.
 const TURNS_OF_A_ROUND: u32 = 4;
+
+/// A disk that has stalled once says nothing about when writers come back.
+const MOST_PER_TURN: Duration = Duration::from_millis(2);
 
 /// So often it looks at most. A model checker knows no time.
 const GATHERING_TURNS: u32 = if cfg!(all(test, shuttle)) { 0 } else { 2 * TURNS_OF_A_ROUND };
@@ -206,7 +230,7 @@ mod tests {
                     work()?;
                     self.syncs.fetch_add(1, Ordering::SeqCst);
                     self.durable.fetch_max(end, Ordering::SeqCst);
-                    Ok(())
+                    Ok(Duration::ZERO)
                 },
             )
         }
@@ -251,6 +275,53 @@ mod tests {
         assert_eq!(log.append(|| Err("a failure")), Err("a failure"));
         log.append(|| Ok(())).unwrap();
         assert_eq!(log.durable.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn a_leader_waits_a_part_of_the_last_sync_and_never_as_long_as_a_stall() {
+        assert_eq!(turn_after(Duration::from_micros(400)), Duration::from_micros(100));
+        assert_eq!(turn_after(Duration::from_secs(20)), MOST_PER_TURN);
+    }
+
+    #[test]
+    fn a_failed_round_says_nothing_about_the_next() {
+        let rounds = Rounds::default();
+        let join = |result: Result<Duration, &'static str>| {
+            let is_done = std::cell::Cell::new(false);
+            let work = || {
+                is_done.set(true);
+                result
+            };
+            assert_eq!(rounds.join(|| Ok(is_done.get()), work).is_ok(), result.is_ok());
+            let state = rounds.lock();
+            (state.last_count, state.last_took)
+        };
+        assert_eq!(join(Err("a failure")), (0, Duration::ZERO));
+        assert_eq!(join(Ok(Duration::from_millis(3))), (1, Duration::from_millis(3)));
+        assert_eq!(join(Err("a failure")), (1, Duration::from_millis(3)));
+    }
+
+    #[test]
+    fn a_panic_in_the_work_ends_its_round_and_the_others_go_on() {
+        let log = &Log::default();
+        let one_waits = || {
+            while log.rounds.lock().waiting < 1 {
+                thread::yield_now();
+            }
+        };
+        thread::scope(|scope| {
+            let work = move || {
+                scope.spawn(move || log.append(|| Ok(())).unwrap());
+                one_waits();
+                panic!("in the work")
+            };
+            let leader = scope.spawn(move || log.append(work));
+            leader.join().unwrap_err();
+        });
+        log.append(|| Ok(())).unwrap();
+        assert_eq!(log.durable.load(Ordering::SeqCst), 3);
+        let state = log.rounds.lock();
+        assert_eq!((state.waiting, state.is_led, state.begun), (0, false, state.ended));
     }
 
     #[test]
