@@ -107,6 +107,8 @@ pub(crate) struct Writer {
     producers: ProducerState,
     snapshots: SnapshotDir,
     epochs: LeaderEpochCache,
+    /// Whether retention has dropped a segment and not synced the directory since.
+    is_loss_unsynced: bool,
     /// Counts truncations: a flush that ran beside one proves nothing.
     truncation_count: u64,
     /// The first unstable offset as asked for, and where it was found.

@@ -147,7 +147,9 @@ impl<'a> Judge<'a> {
         state: RetentionState,
         segments: &'a [Arc<Segment>],
     ) -> Self {
-        let rest_bytes = segments.iter().map(|segment| u64::from(segment.size_bytes())).sum();
+        // No other rule asks.
+        let sized = if rule == RetentionRule::Size { segments } else { &[] };
+        let rest_bytes = sized.iter().map(|segment| u64::from(segment.size_bytes())).sum();
         Self { rule, config, state, rest: segments, rest_bytes }
     }
 

@@ -12,7 +12,13 @@ use crate::sync::Mutex;
 
 /// The files that wait.
 #[derive(Debug, Default)]
-pub(crate) struct Doomed(Mutex<Vec<Arc<DoomedFiles>>>);
+pub(crate) struct Doomed(Mutex<Waiting>);
+
+#[derive(Debug, Default)]
+struct Waiting {
+    files: Vec<Arc<DoomedFiles>>,
+    is_closed: bool,
+}
 
 /// What goes together.
 #[derive(Debug)]
@@ -22,19 +28,22 @@ pub(super) struct DoomedFiles {
 }
 
 impl Doomed {
-    /// Keeps files until they go.
+    /// Keeps files until they go, unless the log was closed beside the change that left them.
     pub(super) fn keep(&self, files: &Arc<DoomedFiles>) {
-        self.0.lock().push(Arc::clone(files));
+        let mut waiting = self.0.lock();
+        if !waiting.is_closed {
+            waiting.files.push(Arc::clone(files));
+        }
     }
 
     /// They are gone.
     pub(super) fn forget(&self, files: &Arc<DoomedFiles>) {
-        self.0.lock().retain(|kept| !Arc::ptr_eq(kept, files));
+        self.0.lock().files.retain(|kept| !Arc::ptr_eq(kept, files));
     }
 
-    /// Leaves all of them where they are.
+    /// Leaves all of them where they are, and those that come later.
     pub(super) fn let_go(&self) {
-        self.0.lock().clear();
+        *self.0.lock() = Waiting { files: Vec::new(), is_closed: true };
     }
 }
 
@@ -59,5 +68,21 @@ impl DoomedFiles {
                 tracing::debug!(path = %path.display(), %error, "an old snapshot stays");
             }
         }
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_come_after_the_close_are_not_kept() {
+        let doomed = Doomed::default();
+        let files = Arc::new(DoomedFiles::new(Vec::new(), Vec::new()));
+        doomed.keep(&files);
+        assert_eq!(Arc::strong_count(&files), 2);
+        doomed.let_go();
+        doomed.keep(&files);
+        assert_eq!(Arc::strong_count(&files), 1);
     }
 }

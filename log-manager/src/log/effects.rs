@@ -32,18 +32,34 @@ impl Effects {
 
     /// Epochs have changed.
     pub(super) fn write_epochs(&mut self) {
-        self.0.push(Effect::WriteEpochs);
+        if !self.0.iter().any(|effect| matches!(effect, Effect::WriteEpochs)) {
+            self.0.push(Effect::WriteEpochs);
+        }
     }
 
-    /// Files with the suffix `.deleted` are to go.
+    /// Files with the suffix `.deleted` are to go, with the others that this change leaves.
     pub(super) fn delete(
         &mut self,
         delay_ms: u64,
         segments: Vec<Arc<Segment>>,
         snapshots: Vec<PathBuf>,
     ) {
-        if !segments.is_empty() || !snapshots.is_empty() {
-            self.0.push(Effect::Delete { delay_ms, segments, snapshots });
+        if segments.is_empty() && snapshots.is_empty() {
+            return;
+        }
+        let mut waiting = self.0.iter_mut();
+        let same = waiting.find_map(|effect| match effect {
+            Effect::Delete { delay_ms: other, segments, snapshots } if *other == delay_ms => {
+                Some((segments, snapshots))
+            }
+            _ => None,
+        });
+        match same {
+            Some((others, other_snapshots)) => {
+                others.extend(segments);
+                other_snapshots.extend(snapshots);
+            }
+            None => self.0.push(Effect::Delete { delay_ms, segments, snapshots }),
         }
     }
 

@@ -147,6 +147,7 @@ impl LogOptions {
                 producers: loaded.producers,
                 snapshots: loaded.snapshots,
                 epochs: loaded.epochs,
+                is_loss_unsynced: false,
                 truncation_count: 0,
                 located_unstable: None,
                 jitter,

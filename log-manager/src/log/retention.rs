@@ -6,6 +6,7 @@ use alluvium_record_format::Offset;
 use alluvium_segment::Segment;
 use tracing::field::Empty;
 
+use super::segments::bytes_of;
 use super::{Effects, Log, LogError, SegmentList, Shared, Writer};
 use crate::LogConfig;
 use crate::RetentionPlan;
@@ -18,20 +19,19 @@ impl Log {
     /// after `file.delete.delay.ms`; who reads them goes on. A log that is only compacted loses
     /// what lies below the log start.
     ///
+    /// Each loss is durable before the next, so a crash leaves no hole: one sync of the directory
+    /// a segment. Appends go on after every 16 segments.
+    ///
     /// Source: `UnifiedLog.deleteOldSegments` in Kafka.
     ///
     /// # Errors
     ///
     /// `Closed`; what reading a segment's times yields. Where a file cannot be renamed, its
-    /// directory goes `Offline`.
+    /// directory goes `Offline`. What went before stays gone.
     pub fn delete_old_segments(&self) -> Result<usize, LogError> {
         let shared = &self.shared;
-        let config = shared.config.load();
         let mut effects = Effects::default();
-        let mut writer = shared.writer.lock();
-        shared.check_open()?;
-        let deleted = writer.delete_old_segments(shared, &config, &mut effects);
-        drop(writer);
+        let deleted = shared.delete_old_segments(&mut effects);
         effects.run(shared);
         deleted
     }
@@ -118,37 +118,19 @@ impl Writer {
         Ok(true)
     }
 
-    fn delete_old_segments(
-        &mut self,
-        shared: &Shared,
-        config: &LogConfig,
-        effects: &mut Effects,
-    ) -> Result<usize, LogError> {
-        let (name, segments, bytes) = (&shared.name, Empty, Empty);
-        let span = tracing::info_span!("retention", log = name, segments, bytes).entered();
-        let before = shared.segments.load().size_bytes();
-        let mut deleted = 0;
-        for &rule in RetentionRule::of(config) {
-            deleted += self.delete_for(rule, shared, config, effects)?;
-        }
-        if deleted > 0 {
-            let bytes = before.saturating_sub(shared.segments.load().size_bytes());
-            span.record("segments", deleted).record("bytes", bytes);
-        }
-        Ok(deleted)
-    }
-
-    /// Drops the segments that one rule no longer keeps.
+    /// Drops the oldest segments that one rule no longer keeps, [`MOST_AT_ONCE`] at most; returns
+    /// how many, and their bytes.
     fn delete_for(
         &mut self,
         rule: RetentionRule,
         shared: &Shared,
         config: &LogConfig,
         effects: &mut Effects,
-    ) -> Result<usize, LogError> {
+    ) -> Result<(usize, u64), LogError> {
         let segments = shared.segments.load_full();
         let mut count = 0;
-        for found in Judge::new(rule, config, shared.retention_state(), segments.all()) {
+        let judge = Judge::new(rule, config, shared.retention_state(), segments.all());
+        for found in judge.take(MOST_AT_ONCE) {
             let found = found?;
             warn_of_future(shared, found);
             if !found.lets_go() {
@@ -157,12 +139,12 @@ impl Writer {
             count += 1;
         }
         if count == 0 {
-            return Ok(0);
+            return Ok((0, 0));
         }
         tracing::info!(log = shared.name, count, ?rule, "deleting old segments");
         self.delete_first(shared, config, count, effects)?;
         crate::metrics::segments_deleted(count);
-        Ok(count)
+        Ok((count, bytes_of(&segments.all()[..count])))
     }
 
     /// Drops the first `count` segments. Where these are all, a new one begins before.
@@ -177,23 +159,36 @@ impl Writer {
             self.roll(shared, config, None, effects)?;
         }
         let segments = shared.segments.load_full();
-        let (gone, kept) = segments.all().split_at(count);
-        let Some(first) = kept.first() else { return Ok(()) };
-        let new_start = first.base_offset();
+        let Some(next) = segments.all().get(count) else { return Ok(()) };
+        let new_start = next.base_offset();
         if new_start > shared.log_start() {
             self.increment_log_start(shared, new_start, effects)?;
         }
-        // While a rename can fail, the list stays: it then says what is on the disk.
-        for (at, segment) in gone.iter().enumerate() {
-            if at > 0 {
-                // A crash must not keep the loss of this one and forget that of the one before.
-                shared.sync_names()?;
-            }
-            self.remove_files(config, vec![Arc::clone(segment)], effects)
-                .map_err(|error| shared.disk_failed(error))?;
+        let mut gone = 0;
+        let removed = segments.all()[..count].iter().try_for_each(|oldest| {
+            self.remove_oldest(shared, config, oldest, effects)?;
+            gone += 1;
+            Ok(())
+        });
+        // Also where one could not go: the list says what is on the disk.
+        shared.segments.store(Arc::new(SegmentList::new(segments.all()[gone..].to_vec())));
+        removed
+    }
+
+    /// Renames the files of the oldest segment.
+    fn remove_oldest(
+        &mut self,
+        shared: &Shared,
+        config: &LogConfig,
+        oldest: &Arc<Segment>,
+        effects: &mut Effects,
+    ) -> Result<(), LogError> {
+        if std::mem::replace(&mut self.is_loss_unsynced, true) {
+            // A crash must not keep the loss of this one and forget that of the one before.
+            shared.sync_names()?;
         }
-        shared.segments.store(Arc::new(SegmentList::new(kept.to_vec())));
-        Ok(())
+        self.remove_files(config, vec![Arc::clone(oldest)], effects)
+            .map_err(|error| shared.disk_failed(error))
     }
 
     /// Renames the files of segments that are in no list any more, and leaves their deletion to
@@ -216,11 +211,41 @@ impl Writer {
 }
 
 impl Shared {
+    /// Drops what the rules no longer keep, some at a time: appends wait for the syncs of those,
+    /// not of all.
+    fn delete_old_segments(&self, effects: &mut Effects) -> Result<usize, LogError> {
+        let config = self.config.load();
+        let (name, segments, bytes) = (&self.name, Empty, Empty);
+        let span = tracing::info_span!("retention", log = name, segments, bytes).entered();
+        let (mut deleted, mut deleted_bytes) = (0, 0);
+        for &rule in RetentionRule::of(&config) {
+            loop {
+                let mut writer = self.writer.lock();
+                self.check_open()?;
+                let (count, bytes) = writer.delete_for(rule, self, &config, effects)?;
+                // Who has waited for as long as some syncs take is given the lock.
+                drop(writer);
+                deleted += count;
+                deleted_bytes += bytes;
+                if count < MOST_AT_ONCE {
+                    break;
+                }
+            }
+        }
+        if deleted > 0 {
+            span.record("segments", deleted).record("bytes", deleted_bytes);
+        }
+        Ok(deleted)
+    }
+
     fn retention_state(&self) -> RetentionState {
         RetentionState::new(self.log_start(), self.log_end(), self.clock.now())
             .high_watermark(self.high_watermark.load().offset)
     }
 }
+
+/// So many segments go at most while appends wait.
+const MOST_AT_ONCE: usize = 16;
 
 /// One record from the future keeps its segment and all later ones for as long.
 fn warn_of_future(shared: &Shared, found: RetentionFinding) {

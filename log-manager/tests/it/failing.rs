@@ -9,7 +9,7 @@ use alluvium_record_format::Offset;
 use alluvium_segment::{IoCall, IoVerdict};
 
 use crate::batches::{NOW, batch, l3, marker, transactional};
-use crate::disk::{Disk, append, append_marker, follow, is_about, read};
+use crate::disk::{Disk, append, append_marker, bases, follow, is_about, read};
 
 /// FR-046: the write stops after 50 of 118 bytes.
 #[test]
@@ -292,6 +292,7 @@ fn a_rename_that_fails_in_retention_takes_the_directory_offline() {
     );
     let failed = log.delete_old_segments().unwrap_err();
     assert!(matches!(failed, LogError::Offline { .. }), "{failed:?}");
+    assert_eq!(bases(&log), [3, 6, 9]);
     assert!(matches!(log.roll(), Err(LogError::Offline { .. })));
     drop(log);
     let log = disk.open_unclean();
