@@ -45,7 +45,8 @@ impl LogOptions {
     /// # Errors
     ///
     /// `Lock` where somebody else uses the log directory; `Load` where the partition's directory
-    /// cannot be read or mended.
+    /// cannot be read or mended. `Offline` where the
+    /// [`RecoveryPointKeeper`](crate::RecoveryPointKeeper) fails.
     pub fn open(self, dir: impl AsRef<Path>) -> Result<Log, LogError> {
         self.open_with_progress(dir, &mut |_| ControlFlow::Continue(())).map(|(log, _)| log)
     }
@@ -79,15 +80,22 @@ impl LogOptions {
         let partition = PartitionDir::open(&dir, &lock, &pool)?;
         let loaded = load(&partition, &self.load_config(), progress)
             .map_err(|source| LogError::Load { source })?;
+        let log_dir = dir.parent().unwrap_or(&dir);
+        let health = self.health.clone().unwrap_or_else(|| DirHealth::new(log_dir));
+        self.keep_lower(&loaded, &health)?;
+        self.start(&dir, health, partition, loaded)
+    }
+
+    /// What is appended next was never below a recovery point above it.
+    fn keep_lower(&self, loaded: &LoadedLog, health: &DirHealth) -> Result<(), LogError> {
         if loaded.recovery_point < self.recovery_point
             && let Some(keeper) = &self.keeper
+            && let Err(source) = keeper.lower(loaded.recovery_point)
         {
-            // What is appended next was never below the old one.
-            let lowered = keeper.lower(loaded.recovery_point);
-            lowered.map_err(|source| LogError::File { source })?;
+            health.fail(&Arc::new(LogError::File { source }));
+            health.check()?;
         }
-        let log = self.start(&dir, partition, loaded)?;
-        Ok(log)
+        Ok(())
     }
 
     fn load_config(&self) -> LoadConfig {
@@ -103,6 +111,7 @@ impl LogOptions {
     fn start(
         self,
         dir: &Path,
+        health: DirHealth,
         partition: Arc<PartitionDir>,
         loaded: LoadedLog,
     ) -> Result<(Log, LoadReport), LogError> {
@@ -120,7 +129,6 @@ impl LogOptions {
         let deleted = loaded.deleted.iter().map(|name| partition.file_path(*name)).collect();
         effects.delete(self.config.file_delete_delay_ms(), Vec::new(), deleted);
         let unsynced = loaded.unsynced.iter().map(|name| partition.file_path(*name)).collect();
-        let log_dir = dir.parent().unwrap_or(dir);
         let high_watermark = self.high_watermark.unwrap_or(loaded.log_start_offset);
         let shared = Arc::new(Shared {
             name: dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
@@ -128,7 +136,7 @@ impl LogOptions {
             config: ArcSwap::from_pointee(self.config),
             clock: self.clock,
             background: self.background.unwrap_or_else(background::of_process),
-            health: self.health.unwrap_or_else(|| DirHealth::new(log_dir)),
+            health,
             lifecycle: AtomicU8::new(OPEN),
             needs_recovery: AtomicBool::new(false),
             segments: ArcSwap::from_pointee(segments),

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use alluvium_log_manager::{ErrorCode, LogError, NewLog, OffsetQuery, RecoveryPointKeeper};
+use alluvium_log_manager::{
+    DirHealth, ErrorCode, LogError, NewLog, OffsetQuery, RecoveryPointKeeper,
+};
 use alluvium_record_format::{LeaderEpoch, Offset, Timestamp};
 use alluvium_recovery::{FileError, replace_file};
 use alluvium_segment::Io;
@@ -200,6 +202,28 @@ fn nothing_is_cut_where_the_recovery_point_cannot_be_lowered() {
     assert!(matches!(refused, LogError::Offline { .. }), "{refused:?}");
     assert_eq!(refused.code(), ErrorCode::KafkaStorageError);
     assert_eq!(disk.file("00000000000000000000.log"), l3()[0]);
+}
+
+/// Recovery cuts of itself: what it ends below of was never durable, or damaged.
+#[test]
+fn a_log_is_not_opened_where_the_recovery_point_cannot_be_lowered_to_what_is_left() {
+    let disk = Disk::new();
+    let [first, second, _] = l3();
+    let torn = [&first[..], &second[..50]].concat();
+    for fails in [false, true] {
+        disk.put(&[("00000000000000000000.log", &torn)]);
+        let keeper = Keeper::of(&disk, fails);
+        let kept: Arc<dyn RecoveryPointKeeper> = Arc::<Keeper>::clone(&keeper);
+        let health = DirHealth::new(disk.dir().parent().unwrap());
+        let options = disk.options().recovery_point(Offset::new(6)).recovery_point_keeper(kept);
+        let opened = options.health(health.clone()).open(disk.dir());
+        assert_eq!(*keeper.told.lock().unwrap(), [(3, 118)], "the file is cut by then");
+        assert_eq!(health.failure().is_some(), fails);
+        match opened {
+            Ok(log) => assert_eq!((fails, log.recovery_point()), (false, Offset::new(3))),
+            Err(error) => assert!(matches!(error, LogError::Offline { .. }), "{error:?}"),
+        }
+    }
 }
 
 /// The log itself is cut, not through the manager, as a follower may.
