@@ -173,7 +173,10 @@ impl LogManager {
         kept.moved(hosted.log.segments().last().map(|(active, _)| *active));
         let done =
             done.map_err(|source| ManagerError::Log { partition: partition.to_string(), source })?;
-        self.shared.write_checkpoint(&hosted.dir, CheckpointKind::RecoveryPoint)?;
+        // The log has it written before a cut.
+        if !hosted.dir.keeps(partition, hosted.log.recovery_point()) {
+            self.shared.write_checkpoint(&hosted.dir, CheckpointKind::RecoveryPoint)?;
+        }
         Ok(done)
     }
 

@@ -140,6 +140,11 @@ impl DataDir {
         *written = offsets;
         Ok(())
     }
+
+    /// Whether the checkpoint of recovery points says this of a partition.
+    pub(super) fn keeps(&self, partition: &TopicPartition, recovery_point: Offset) -> bool {
+        self.recovery_points.lock().offset(partition) == Some(recovery_point)
+    }
 }
 
 /// The recovery point of one log, in the checkpoint of its directory.

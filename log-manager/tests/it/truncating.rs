@@ -226,6 +226,33 @@ fn a_log_is_not_opened_where_the_recovery_point_cannot_be_lowered_to_what_is_lef
     }
 }
 
+/// A checkpoint names all logs of its directory and costs two syncs.
+#[test]
+fn a_truncation_through_the_manager_writes_the_checkpoint_once() {
+    let cluster = Cluster::new(1);
+    let (manager, _) = cluster.start();
+    let log = manager.get_or_create(&t(0), &NewLog::new().is_new()).unwrap();
+    for _ in 0..3 {
+        append(&log, &batch(&[(None, NOW.get())]));
+    }
+    log.flush(false).unwrap();
+    manager.write_checkpoints();
+    let written = || {
+        let calls = std::mem::take(&mut *cluster.faults.calls.lock().unwrap());
+        let renamed = "rename recovery-point-offset-checkpoint";
+        calls.iter().filter(|call| *call == renamed).count()
+    };
+    written();
+    manager.truncate_to(&t(0), Offset::new(2)).unwrap();
+    assert_eq!(written(), 1);
+    manager.truncate_fully_and_start_at(&t(0), Offset::new(1), None).unwrap();
+    assert_eq!(written(), 1);
+    assert_eq!(cluster.read("d1/recovery-point-offset-checkpoint"), "0\n1\nt 0 1\n");
+    // What is kept lies below already.
+    manager.truncate_fully_and_start_at(&t(0), Offset::new(7), None).unwrap();
+    assert_eq!(cluster.read("d1/recovery-point-offset-checkpoint"), "0\n1\nt 0 1\n");
+}
+
 /// The log itself is cut, not through the manager, as a follower may.
 #[test]
 fn a_truncation_of_a_log_lowers_its_recovery_point_in_the_checkpoint_and_no_other() {
