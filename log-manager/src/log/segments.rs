@@ -20,7 +20,7 @@ pub(crate) struct SegmentList {
 
 impl SegmentList {
     /// A list of segments that are in order; the last one is active, and all of it below the log
-    /// end.
+    /// end, or about to be cut.
     pub(crate) fn new(segments: Vec<Arc<Segment>>) -> Self {
         debug_assert!(segments.is_sorted_by_key(|segment| segment.base_offset()));
         assert!(!segments.is_empty(), "a log has at least one segment");
@@ -34,7 +34,8 @@ impl SegmentList {
     }
 
     /// Where the active segment's bytes below the log end end. Ask before the log end: what lies
-    /// below this then lies below that.
+    /// below this then lies below that, except beside a cut. The log end falls before the bytes go:
+    /// who asks in between has the new end and the old place, and reads what was there before.
     pub(crate) fn end(&self) -> Position {
         Position::new(self.readable.load(Ordering::Acquire))
     }
