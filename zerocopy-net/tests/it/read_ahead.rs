@@ -40,6 +40,18 @@ fn a_reader_that_repeats_the_batch_which_was_cut_goes_in_order() {
 }
 
 #[test]
+fn a_reader_that_finds_nothing_at_the_end_goes_on_in_order() {
+    let file = cold();
+    let mut ahead = ReadAhead::new();
+    for index in 0..6 {
+        ahead.note(&slice(&file, index * 1000, 1000));
+        // All is read; a poll later there is more.
+        ahead.note(&slice(&file, (index + 1) * 1000, 0));
+    }
+    assert!(ahead.is_in_order());
+}
+
+#[test]
 fn the_start_of_another_file_continues_a_reader_that_rolls_over() {
     let (first, second) = (cold(), cold());
     let mut ahead = ReadAhead::new();
