@@ -70,8 +70,8 @@ impl FrameReader {
             _ => return Err(Hangup::FrameSize { size: i64::from(size), max: max_bytes }),
         };
         let wanted = usize::try_from(size).unwrap_or(usize::MAX);
-        let mut bytes = budget.buffer(wanted);
         let mut share = budget.share();
+        let mut bytes = budget.buffer(wanted, &mut share);
         let mut granted = wanted.min(budget::SMALL);
         while granted < wanted {
             bytes.reserve(granted - bytes.len());
