@@ -41,22 +41,27 @@ pub(super) async fn answer(
     let job = Job::new(node, header, &request);
     loop {
         let waits: Vec<_> = job.logs().map(|log| log.changed(log.version())).collect();
-        let read = if request.is_wide() {
-            // Never closed: all who wait get a turn.
-            let _turn = node.answer_turns.acquire().await.ok();
-            node.usage.busy(|| block_in_place(|| job.read()))
-        } else {
-            node.usage.busy(|| job.read())
-        };
-        let is_done = read.has_error
-            || read.bytes >= job.min_bytes
-            || waits.is_empty()
-            || Instant::now() >= deadline;
-        if is_done {
-            return Ok(node.usage.busy(|| {
+        let attempt = || {
+            let read = job.read();
+            let is_done = read.has_error
+                || read.bytes >= job.min_bytes
+                || waits.is_empty()
+                || Instant::now() >= deadline;
+            is_done.then(|| {
+                // System calls for each partition: they belong where the reads are.
                 job.note_readers(peer, &read.partitions);
                 response::build(header, &request, &read.partitions)
-            }));
+            })
+        };
+        let reply = if request.is_wide() {
+            // Never closed: all who wait get a turn.
+            let _turn = node.answer_turns.acquire().await.ok();
+            node.usage.busy(|| block_in_place(attempt))
+        } else {
+            node.usage.busy(attempt)
+        };
+        if let Some(reply) = reply {
+            return Ok(reply);
         }
         tokio::select! {
             () = any_of(waits) => {}
