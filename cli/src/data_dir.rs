@@ -104,13 +104,13 @@ impl DataDir {
     /// Runs work that a crash may leave half done: a start after it must not take the directory for
     /// one that was closed properly. The marker is put back when the work is done.
     pub(crate) fn unmarked<T>(
-        &self,
-        work: impl FnOnce() -> Result<T, CliError>,
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, CliError>,
     ) -> Result<T, CliError> {
         let (io, file) = (Io::new(), |source| CliError::File { source });
         let marker = CleanShutdown::read(&io, &self.path).map_err(file)?;
         CleanShutdown::remove(&io, &self.path).map_err(file)?;
-        let done = work()?;
+        let done = work(self)?;
         if let Some(marker) = marker {
             marker.write(&io, &self.path).map_err(file)?;
         }

@@ -9,6 +9,7 @@ use crate::disk::{clean, copy, files, scratch, state, three_batches};
 use crate::process::{Run, run};
 
 const LOG: &str = "t-0/00000000000000000000.log";
+const MARKER: &str = ".kafka_cleanshutdown";
 
 fn objects(run: &Run) -> Vec<Value> {
     run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -109,6 +110,28 @@ fn truncate_cuts_whole_batches_and_lowers_checkpoints() {
     }
     let same = run(dir.path(), &["truncate", "t-0", "--to", "100"]);
     assert!(same.text().ends_with("nothing to cut\n"), "{}", same.text());
+}
+
+#[test]
+fn the_marker_of_a_clean_stop_stays_away_from_checkpoints_beyond_the_end() {
+    let dir = scratch(&[
+        (LOG, &three_batches()),
+        ("replication-offset-checkpoint", b"0\n1\nt 0 9\n"),
+        (MARKER, br#"{"version":0,"brokerEpoch":7}"#),
+    ]);
+    // The checkpoint cannot be written: as good as a crash before it is.
+    let obstacle = dir.path().join("replication-offset-checkpoint.tmp");
+    fs::create_dir(&obstacle).unwrap();
+    let failed = run(dir.path(), &["truncate", "t-0", "--to", "4"]);
+    assert_eq!(failed.code, Some(2), "{}", failed.text());
+    assert_eq!(fs::metadata(dir.path().join(LOG)).unwrap().len(), 118, "it is cut");
+    assert!(!dir.path().join(MARKER).exists());
+
+    fs::remove_dir(&obstacle).unwrap();
+    fs::write(dir.path().join(MARKER), br#"{"version":0,"brokerEpoch":7}"#).unwrap();
+    let done = run(dir.path(), &["truncate", "t-0", "--to", "3"]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert!(dir.path().join(MARKER).exists(), "it comes back when all is done");
 }
 
 #[test]
