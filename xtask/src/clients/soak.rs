@@ -21,6 +21,10 @@ const CHURNERS: usize = 4;
 const TOPICS: usize = 6;
 /// How often memory is looked at.
 const SAMPLES: u64 = 12;
+/// How many times the memory of the third quarter that of the last may be.
+const GROWTH: f64 = 1.1;
+/// What it may be more than that.
+const SLACK_KIB: f64 = 512.0;
 
 /// Runs for so many seconds.
 ///
@@ -47,10 +51,25 @@ pub(super) fn run(seconds: u64) -> Result<()> {
         seconds / SAMPLES,
         series.join(" ")
     );
-    let early = memory_kib.get(memory_kib.len() / 3).context("no sample of memory")?;
-    let late = memory_kib.last().context("no sample of memory")?;
-    ensure!(*late <= early * 1.2 + 4096.0, "memory grows");
+    check_bounded(&memory_kib)?;
     server.stop_cleanly(&data)
+}
+
+/// That memory grows little once it is warm: the first half of the samples is left out, and the
+/// mean of the last quarter is held against that of the third one.
+fn check_bounded(memory_kib: &[f64]) -> Result<()> {
+    let (_warm_up, rest) = memory_kib.split_at(memory_kib.len() / 2);
+    let (third, last) = rest.split_at(rest.len() / 2);
+    ensure!(!third.is_empty(), "too few samples of memory");
+    let (third, last) = (mean(third), mean(last));
+    let bound = third * GROWTH + SLACK_KIB;
+    ensure!(last <= bound, "memory grows from {third:.0} KiB to {last:.0}, beyond {bound:.0}");
+    Ok(())
+}
+
+fn mean(values: &[f64]) -> f64 {
+    let count = u32::try_from(values.len()).unwrap_or(u32::MAX);
+    values.iter().sum::<f64>() / f64::from(count)
 }
 
 struct Soak<'a> {
@@ -162,4 +181,38 @@ fn has_ending(path: &Path, ending: &str) -> bool {
 fn end(client: &mut Child) -> Result<()> {
     client.kill().context("cannot kill a client")?;
     client.wait().context("cannot wait for a client").map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_bounded(samples: impl IntoIterator<Item = f64>) -> bool {
+        let kib: Vec<_> = samples.into_iter().map(|mib| mib * 1024.0).collect();
+        check_bounded(&kib).is_ok()
+    }
+
+    #[test]
+    fn memory_that_grows_as_fast_at_the_end_as_before_is_found() {
+        let leak = |mib_a_sample: f64| (0..13).map(move |at| 11.0 + mib_a_sample * f64::from(at));
+        assert!(!is_bounded(leak(1.0)));
+        assert!(!is_bounded(leak(50.0)));
+    }
+
+    #[test]
+    fn memory_that_stays_is_bounded() {
+        assert!(is_bounded((0..13).map(|at| 13.0 + 0.2 * f64::from(at % 3))));
+    }
+
+    #[test]
+    fn memory_that_grows_while_it_is_warmed_up_is_not_blamed() {
+        assert!(is_bounded((0..13).map(|at| f64::from(11 * (1 + at.min(6))))));
+        assert!(!is_bounded((0..13).map(|at| if at < 10 { 13.0 } else { 20.0 })));
+    }
+
+    #[test]
+    fn too_few_samples_prove_nothing() {
+        assert!(!is_bounded([]));
+        assert!(!is_bounded([11.0, 11.0]));
+    }
 }
