@@ -56,6 +56,7 @@ fn cold_log(data: &Path) -> Option<File> {
 
 /// Whether the machine shows what the broker asks for. A kernel that reads as far ahead by itself
 /// leaves nothing to ask for, and nothing that was brought in for one consumer alone.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn is_told_apart() -> bool {
     match fetch_cold(ReadAheadMode::None) {
         None => eprintln!("skipped: the file system of the build directory lets no page go"),
