@@ -128,7 +128,7 @@ fn roll_flush_retention_and_deletion_are_spans_with_log_offsets_and_bytes() {
         &["flush ", "log=orders-0", "from=0", "to=3", "segments=1", "bytes=118"],
         &["commit ", "log=orders-0", "from=3", "to=6"],
         &["retention ", "log=orders-0", "segments=2", "bytes=236"],
-        &["delete_files ", "log=orders-0", "segments=1", "bytes=118"],
+        &["delete_files ", "log=orders-0", "segments=2", "bytes=236"],
         &["truncate ", "log=orders-0", "to=9"],
     ];
     for parts in expected {
