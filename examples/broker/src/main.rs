@@ -10,7 +10,13 @@ use tokio::signal::unix::{SignalKind, signal};
 fn main() -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_unset| tracing_subscriber::EnvFilter::new("info,alluvium_recovery=warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // Never in colour: who reads these lines is a file or a program, and whether the library can
+    // colour them depends on what else is built beside.
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(std::io::stderr)
+        .init();
     match start(&Args::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
