@@ -64,15 +64,22 @@ impl Checked {
         program.with_context(|| format!("cargo built no tests of {}", self.package))
     }
 
-    /// Whether the tests of a program find a fault; and that there are any.
-    fn finds(self, program: &Path, count: u64, seed: u64) -> Result<bool> {
+    /// Whether the test of a program that is for a fault finds it; and that there are tests. That
+    /// another one fails, or the program dies, does not count.
+    fn finds(self, program: &Path, test: &str, count: u64, seed: u64) -> Result<bool> {
         let mut command = command(program, count, seed);
         let out =
             command.output().with_context(|| format!("cannot start {}", program.display()))?;
         let said = String::from_utf8_lossy(&out.stdout);
         ensure!(!said.contains("running 0 tests"), "no test of {} ran", self.package);
-        Ok(!out.status.success())
+        Ok(!out.status.success() && failed(&said).any(|name| name == test))
     }
+}
+
+/// The tests that failed, by what the program said at its end.
+fn failed(said: &str) -> impl Iterator<Item = &str> {
+    let (_, list) = said.rsplit_once("\nfailures:\n").unwrap_or_default();
+    list.lines().map_while(|line| line.strip_prefix("    "))
 }
 
 fn command(program: &Path, count: u64, seed: u64) -> Command {
@@ -89,4 +96,18 @@ fn executable(line: &[u8]) -> Option<PathBuf> {
         executable: Option<PathBuf>,
     }
     serde_json::from_slice::<Line>(line).ok()?.executable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_that_failed_are_those_of_the_list_at_the_end() {
+        let said = "\nrunning 2 tests\n.F\nfailures:\n\n---- schedules::a stdout ----\n    \
+                    schedules::c\n\n\nfailures:\n    schedules::a\n    schedules::b\n\n\
+                    test result: FAILED. 0 passed\n";
+        assert_eq!(failed(said).collect::<Vec<_>>(), ["schedules::a", "schedules::b"]);
+        assert_eq!(failed("\nrunning 1 test\nthread panicked, aborting\n").count(), 0);
+    }
 }

@@ -1,5 +1,5 @@
-//! Builds that are wrong on purpose: an order turned round, a fence left out. The tests under the model
-//! checkers must fail on each, or they prove nothing.
+//! Builds that are wrong on purpose: an order turned round, a fence left out. On each, the test under
+//! a model checker that is for it must fail, or it proves nothing.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,12 @@ struct Mutant {
     file: &'static str,
     right: &'static str,
     wrong: &'static str,
+    /// The test that must fail.
+    found_by: &'static str,
 }
+
+const LOOK_UPS: &str = "published::schedules::\
+    words_that_a_reader_takes_belong_together_whatever_the_writer_takes_back";
 
 const MUTANTS: [Mutant; 8] = [
     Mutant {
@@ -25,6 +30,7 @@ const MUTANTS: [Mutant; 8] = [
         file: "sparse-index/src/published.rs",
         right: "times_taken_back: state.times_taken_back.wrapping_add(1)",
         wrong: "times_taken_back: state.times_taken_back",
+        found_by: LOOK_UPS,
     },
     Mutant {
         name: "freed words may be seen anew before the new state",
@@ -32,6 +38,7 @@ const MUTANTS: [Mutant; 8] = [
         file: "sparse-index/src/published.rs",
         right: "        fence(Ordering::Release);\n",
         wrong: "",
+        found_by: LOOK_UPS,
     },
     Mutant {
         name: "words may be seen after their number",
@@ -39,6 +46,7 @@ const MUTANTS: [Mutant; 8] = [
         file: "sparse-index/src/published.rs",
         right: "self.0.store(next.pack(), Ordering::Release);\n    }\n\n    /// Takes",
         wrong: "self.0.store(next.pack(), Ordering::Relaxed);\n    }\n\n    /// Takes",
+        found_by: LOOK_UPS,
     },
     Mutant {
         name: "readers see bytes before the log end comes to them",
@@ -47,6 +55,8 @@ const MUTANTS: [Mutant; 8] = [
         right: "let position = segments.end();",
         wrong: "let position = \
                 alluvium_record_format::Position::new(segments.active().size_bytes());",
+        found_by: "schedules::readers::\
+                   a_reader_beside_appends_and_rolls_sees_every_record_once_and_in_order",
     },
     Mutant {
         name: "a waiter looks at the version before it counts itself",
@@ -54,6 +64,7 @@ const MUTANTS: [Mutant; 8] = [
         file: "log-manager/src/notify.rs",
         right: "        self.waiter_count.fetch_add(1, Ordering::SeqCst);\n        let mut guard",
         wrong: "        let mut guard",
+        found_by: "schedules::waiting::a_change_wakes_every_thread_that_waits_for_it",
     },
     Mutant {
         name: "a sync counts although a truncation ran beside it",
@@ -62,6 +73,8 @@ const MUTANTS: [Mutant; 8] = [
         right: "shared.recovery_point.fetch_min(offset.get(), Ordering::AcqRel);\n        \
                 shared.commits.lower(offset);\n        self.cut_epochs",
         wrong: "self.cut_epochs",
+        found_by: "schedules::commits::\
+                   the_recovery_point_never_goes_beyond_the_end_beside_a_truncation",
     },
     Mutant {
         name: "a close does not wait for the work in the background",
@@ -69,6 +82,7 @@ const MUTANTS: [Mutant; 8] = [
         file: "log-manager/src/log/in_flight.rs",
         right: "while state.running > 0 {",
         wrong: "while state.running > 1 {",
+        found_by: "schedules::waiting::a_close_is_over_only_when_the_work_beside_it_is",
     },
     Mutant {
         name: "a read gives up where the files it looked for were removed",
@@ -76,6 +90,8 @@ const MUTANTS: [Mutant; 8] = [
         file: "log-manager/src/log/read.rs",
         right: "if !is_gone || Arc::ptr_eq",
         wrong: "if is_gone || Arc::ptr_eq",
+        found_by: "schedules::readers::\
+                   a_reader_beside_a_replacement_sees_all_old_records_or_the_new_ones",
     },
 ];
 
@@ -86,7 +102,7 @@ const COUNT: u64 = 4000;
 ///
 /// # Errors
 ///
-/// When the tests of one pass.
+/// When the test that is for one passes.
 pub(super) fn run() -> Result<()> {
     let home = workspace::scratch().join("schedules");
     let (tree, target) = (home.join("tree"), home.join("target"));
@@ -101,7 +117,7 @@ pub(super) fn run() -> Result<()> {
         let found = mutant
             .checked
             .build(&tree, &target)
-            .and_then(|program| mutant.checked.finds(&program, COUNT, 1));
+            .and_then(|program| mutant.checked.finds(&program, mutant.found_by, COUNT, 1));
         fs::write(&path, right)?;
         let found = found.with_context(|| mutant.name.to_owned())?;
         println!("{:<7} {}", if found { "found" } else { "MISSED" }, mutant.name);
