@@ -31,11 +31,12 @@ pub(crate) fn let_go(segment: &Segment, bytes: &[Range<u64>]) {
     }
 }
 
-/// Holds the offsets of a walk to what no checksum covers: they rise, and end before the next
-/// segment.
+/// Holds the offsets of a walk to what no checksum covers: they begin in their segment, rise, and
+/// end before the next one.
 #[derive(Debug)]
 pub(crate) struct Rising {
-    last: Option<Offset>,
+    /// All that comes lies above.
+    last: Offset,
     end: Option<Offset>,
 }
 
@@ -44,15 +45,26 @@ impl Rising {
     pub(crate) fn within(segment: &Segment, segments: &[Arc<Segment>]) -> Self {
         let base = segment.base_offset();
         let after = segments.partition_point(|other| other.base_offset() <= base);
-        Self { last: None, end: segments.get(after).map(|next| next.base_offset()) }
+        Self {
+            last: Offset::new(base.get().saturating_sub(1)),
+            end: segments.get(after).map(|next| next.base_offset()),
+        }
     }
 
     pub(crate) fn check(&mut self, entry: &Entry<'_>) -> Result<(), Corruption> {
-        let found = entry.last_offset();
-        if self.last.is_some_and(|last| found <= last) || self.end.is_some_and(|end| found >= end) {
-            return Err(CorruptKind::out_of_range(found.get()).at(entry.position()));
+        let last = entry.last_offset();
+        let first = match entry {
+            Entry::Batch(batch) => batch.header().base_offset(),
+            _ => last,
+        };
+        let wrong = |offset: Offset| CorruptKind::out_of_range(offset.get()).at(entry.position());
+        if first <= self.last {
+            return Err(wrong(first));
         }
-        self.last = Some(found);
+        if last < first || self.end.is_some_and(|end| last >= end) {
+            return Err(wrong(last));
+        }
+        self.last = last;
         Ok(())
     }
 }

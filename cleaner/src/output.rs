@@ -21,6 +21,8 @@ pub(crate) struct Output {
     config: SegmentConfig,
     /// The base offset of the segment that is being written.
     base: Offset,
+    /// The last offset that was pushed.
+    last: Option<Offset>,
     /// `None` in a dry run.
     active: Option<ActiveSegment>,
     /// With the bytes of each that do not stay in the page cache.
@@ -36,6 +38,14 @@ pub(crate) struct Output {
     written: u64,
 }
 
+/// Why a batch was not taken.
+#[derive(Debug)]
+pub(crate) enum PushError {
+    /// It does not lie above all before it, in order from its first offset to its last.
+    Falls(Offset),
+    Write(SegmentError),
+}
+
 impl Output {
     /// Makes the first segment, with the suffix `.cleaned`. A `dry` output makes no file.
     pub(crate) fn begin(
@@ -48,6 +58,7 @@ impl Output {
             dir: Arc::clone(dir),
             config,
             base,
+            last: None,
             active: None,
             done: Vec::new(),
             pending: Vec::new(),
@@ -72,8 +83,13 @@ impl Output {
     }
 
     /// Adds a whole batch.
-    pub(crate) fn push(&mut self, batch: &[u8]) -> Result<(), SegmentError> {
+    pub(crate) fn push(&mut self, batch: &[u8]) -> Result<(), PushError> {
         let (first, last) = ends(batch);
+        // With it the base of every new segment rises too.
+        if first < self.base || last < first || self.last.is_some_and(|before| first <= before) {
+            return Err(PushError::Falls(first));
+        }
+        self.last = Some(last);
         let len = batch.len() as u64;
         let fits = [first, last].iter().all(|offset| offset.relative_to(self.base).is_some());
         if !fits || (self.size > 0 && self.size + len > MAX_SEGMENT_BYTES) {
@@ -182,6 +198,12 @@ impl Output {
     }
 }
 
+impl From<SegmentError> for PushError {
+    fn from(source: SegmentError) -> Self {
+        Self::Write(source)
+    }
+}
+
 /// First and last offset of a whole batch.
 fn ends(batch: &[u8]) -> (Offset, Offset) {
     match BatchHeader::parse(batch, Position::new(0)) {
@@ -203,3 +225,42 @@ const CHUNK_BYTES: usize = 256 << 10;
 
 /// The largest log file.
 const MAX_SEGMENT_BYTES: u64 = i32::MAX as u64;
+
+#[cfg(test)]
+mod tests {
+    use alluvium_record_format::{BatchBuilder, BatchSettings, SimpleRecord};
+    use alluvium_segment::FilePool;
+
+    use super::*;
+
+    /// A batch of two records.
+    fn batch(base: i64) -> Vec<u8> {
+        let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(base)));
+        for key in [b"a", b"b"] {
+            builder.append(&SimpleRecord::new().key(key)).unwrap();
+        }
+        builder.finish().unwrap().to_vec()
+    }
+
+    #[test]
+    fn a_new_segment_has_a_higher_base_or_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = PartitionDir::read_only(home.path(), &FilePool::for_this_process());
+        let config = SegmentConfig::new();
+        let mut output = Output::begin(&dir, Offset::new(10), config, true).unwrap();
+        let falls = |output: &mut Output, base| match output.push(&batch(base)) {
+            Err(PushError::Falls(offset)) => assert_eq!(offset, Offset::new(base)),
+            other => panic!("{other:?}"),
+        };
+        falls(&mut output, 5);
+        output.push(&batch(20)).unwrap();
+        falls(&mut output, 5);
+        falls(&mut output, 20);
+        falls(&mut output, 21);
+        // Out of reach, so a segment of its own.
+        output.push(&batch(1 << 40)).unwrap();
+        assert_eq!(output.base, Offset::new(1 << 40));
+        falls(&mut output, 22);
+        assert_eq!(output.base, Offset::new(1 << 40));
+    }
+}

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use alluvium_record_format::{
-    Batch, BatchBuilder, BatchHeader, BatchSettings, BuildError, Codec, Corruption, Entry,
-    LegacyEntry, Offset, Position, SimpleRecord, Timestamp, TimestampType,
+    Batch, BatchBuilder, BatchHeader, BatchSettings, BuildError, Codec, CorruptKind, Corruption,
+    Entry, LegacyEntry, Offset, Position, SimpleRecord, Timestamp, TimestampType,
 };
 use alluvium_segment::{FileKind, Segment};
 
@@ -15,7 +15,7 @@ use crate::clean::{CleanedSegment, Counts, Progress};
 use crate::error::CleanError;
 use crate::host::CleanHost;
 use crate::keys::{LEGACY_INFLATE_BYTES, Reader};
-use crate::output::{Output, rebuild_error};
+use crate::output::{Output, PushError, rebuild_error};
 use crate::rules::{Fate, Rules, Survivors};
 use crate::transactions::{Marker, Transactions};
 
@@ -53,6 +53,8 @@ enum Trouble {
     Corrupt(Corruption),
     Build(BuildError),
     Write(alluvium_segment::SegmentError),
+    /// What is to be written lies below what was.
+    Falls(Offset),
 }
 
 impl Rewrite<'_> {
@@ -91,8 +93,12 @@ impl Rewrite<'_> {
         host: &mut dyn CleanHost,
     ) -> Result<(), CleanError> {
         let path = || segment.path(FileKind::Log);
-        let trouble = |trouble| match trouble {
+        let trouble = |trouble, at| match trouble {
             Trouble::Corrupt(source) => CleanError::Corrupt { path: path(), source },
+            Trouble::Falls(offset) => {
+                let source = CorruptKind::out_of_range(offset.get()).at(at);
+                CleanError::Corrupt { path: path(), source }
+            }
             Trouble::Build(source) => rebuild_error(segment, source),
             Trouble::Write(source) => CleanError::segment(source),
         };
@@ -104,13 +110,14 @@ impl Rewrite<'_> {
         while let Some(entry) = walker.next_entry().map_err(CleanError::segment)? {
             let len = entry.bytes().len() as u64;
             self.counts.bytes_read += len;
-            rising.check(&entry).map_err(|damage| trouble(damage.into()))?;
+            let at = entry.position();
+            rising.check(&entry).map_err(|damage| trouble(damage.into(), at))?;
             match entry {
                 Entry::Batch(batch) => self.batch(&batch, output),
                 Entry::Legacy(entry) => self.legacy(&entry, keeps_legacy_tombstones, output),
                 _ => Ok(()),
             }
-            .map_err(trouble)?;
+            .map_err(|error| trouble(error, at))?;
             unreported += len;
             if unreported >= REPORT_BYTES {
                 let read = std::mem::take(&mut unreported);
@@ -280,12 +287,12 @@ impl Rewrite<'_> {
     ) -> Result<(), Trouble> {
         let built = builder.finish()?;
         counts.bytes_written += built.len() as u64;
-        output.push(built).map_err(Trouble::Write)
+        Ok(output.push(built)?)
     }
 
     fn push(&mut self, batch: &[u8], output: &mut Output) -> Result<(), Trouble> {
         self.counts.bytes_written += batch.len() as u64;
-        output.push(batch).map_err(Trouble::Write)
+        Ok(output.push(batch)?)
     }
 }
 
@@ -298,5 +305,14 @@ impl From<Corruption> for Trouble {
 impl From<BuildError> for Trouble {
     fn from(source: BuildError) -> Self {
         Self::Build(source)
+    }
+}
+
+impl From<PushError> for Trouble {
+    fn from(error: PushError) -> Self {
+        match error {
+            PushError::Falls(offset) => Self::Falls(offset),
+            PushError::Write(source) => Self::Write(source),
+        }
     }
 }

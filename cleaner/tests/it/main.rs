@@ -6,6 +6,7 @@ mod crash;
 mod faults;
 mod field_reports;
 mod map;
+mod misplaced;
 mod page_cache;
 mod prop_model;
 mod support;

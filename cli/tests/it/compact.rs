@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use alluvium_record_format::{BatchBuilder, BatchSettings, Offset, SimpleRecord};
 use tempfile::TempDir;
 
 use crate::disk::{self, metadata};
@@ -170,4 +171,32 @@ fn a_log_directory_is_refused_as_by_every_command_for_one_partition() {
     let refused = compact(dir.path(), &["."]);
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("partition"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_batch_below_its_segment_exits_with_1_and_changes_no_byte() {
+    // 1.2 MB of ten records: each segment is a group of its own, or all are one.
+    let value = vec![b'v'; 120_000];
+    let records = |base: i64, count: i64| {
+        let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(base)));
+        for offset in base..base + count {
+            let key = format!("key {offset}");
+            builder.append(&SimpleRecord::new().key(key.as_bytes()).value(&value)).unwrap();
+        }
+        builder.finish().unwrap().to_vec()
+    };
+    let dir = disk::scratch(&[
+        ("t-0/00000000000000000000.log", &records(0, 10)),
+        ("t-0/00000000000000000010.log", &[records(5, 1), records(10, 10)].concat()),
+        ("t-0/00000000000000000020.log", &records(20, 1)),
+    ]);
+    let before = contents(dir.path());
+    for bytes in ["segment.bytes=1048576", "segment.bytes=1073741824"] {
+        let run = compact(dir.path(), &["--set", bytes, "t-0"]);
+        assert_eq!(run.code, Some(1), "{}{}", run.text(), run.stderr);
+        let named =
+            run.stderr.contains("00000000000000000010.log") && run.stderr.contains("byte 0");
+        assert!(named, "{}", run.stderr);
+        assert!(contents(dir.path()) == before, "no byte changes");
+    }
 }

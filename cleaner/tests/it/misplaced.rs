@@ -1,0 +1,98 @@
+//! Batches whose offsets do not belong where they lie: the cleaning ends, and nothing changes.
+
+use std::fs;
+
+use alluvium_cleaner::{CleanError, CleanOptions};
+use alluvium_record_format::{Batch, CorruptKind, Position};
+
+use crate::support::{Fixture, batch, options};
+
+/// A log with these batches in these segments, whether they belong there or not.
+fn log(segments: &[(i64, &[Vec<u8>])]) -> Fixture {
+    let fixture = Fixture::new();
+    for (base, batches) in segments {
+        fixture.sealed(*base, &[]);
+        fs::write(fixture.dir.path().join(format!("{base:020}.log")), batches.concat()).unwrap();
+    }
+    fixture
+}
+
+/// A batch of this many records with different keys.
+fn records(base: i64, count: usize) -> Vec<u8> {
+    let keys: Vec<_> = (0..count).map(|index| format!("{base}-{index}")).collect();
+    let pairs: Vec<_> = keys.iter().map(|key| (key.as_str(), Some("v"))).collect();
+    batch(base, &pairs)
+}
+
+/// The same batch with another last offset, under a checksum that agrees.
+fn ending(mut bytes: Vec<u8>, last_offset_delta: i32) -> Vec<u8> {
+    bytes[23..27].copy_from_slice(&last_offset_delta.to_be_bytes());
+    let crc = Batch::parse(&bytes, Position::new(0)).unwrap().compute_crc();
+    bytes[17..21].copy_from_slice(&crc.to_be_bytes());
+    bytes
+}
+
+/// The cleaning, also a dry one, ends with damage of this offset at the byte of this segment, and
+/// changes nothing.
+fn refuses(fixture: &Fixture, options: CleanOptions, (base, at): (i64, usize), offset: i64) {
+    let before = fixture.files();
+    for options in [options.clone().dry_run(true), options] {
+        let error = fixture.clean(&options).unwrap_err();
+        let CleanError::Corrupt { path, source, .. } = error else { panic!("{error:?}") };
+        assert_eq!(path, fixture.dir.path().join(format!("{base:020}.log")));
+        assert_eq!(source.position().get() as usize, at);
+        assert_eq!(source.kind(), CorruptKind::out_of_range(offset));
+        assert_eq!(fixture.files(), before);
+    }
+}
+
+#[test]
+fn a_batch_below_the_base_of_its_segment_ends_the_cleaning() {
+    let misplaced = [records(5, 1), records(10, 10)];
+    let fixture = log(&[(0, &[records(0, 10)]), (10, &misplaced), (20, &[])]);
+    // In one group, and in groups of one segment.
+    refuses(&fixture, options(0, 20), (10, 0), 5);
+    refuses(&fixture, options(0, 20).segment_bytes(500), (10, 0), 5);
+}
+
+#[test]
+fn a_first_segment_that_lies_about_its_base_ends_the_cleaning() {
+    let fixture = log(&[(10, &[records(0, 5)]), (20, &[])]);
+    refuses(&fixture, options(10, 20), (10, 0), 0);
+    refuses(&fixture, options(0, 20), (10, 0), 0);
+    // A batch that reaches into its segment from below.
+    let fixture = log(&[(10, &[records(5, 10)]), (20, &[])]);
+    refuses(&fixture, options(10, 20), (10, 0), 5);
+}
+
+#[test]
+fn a_misplaced_batch_in_the_clean_part_ends_the_cleaning() {
+    let misplaced = [records(5, 1), records(10, 10)];
+    let fixture =
+        log(&[(0, &[records(0, 10)]), (10, &misplaced), (20, &[records(20, 10)]), (30, &[])]);
+    refuses(&fixture, options(20, 30), (10, 0), 5);
+    refuses(&fixture, options(15, 30), (10, 0), 5);
+}
+
+#[test]
+fn a_batch_that_ends_below_its_begin_ends_the_cleaning() {
+    let falling = ending(records(10, 10), -3);
+    let fixture = log(&[(10, std::slice::from_ref(&falling)), (20, &[])]);
+    refuses(&fixture, options(10, 20), (10, 0), 7);
+    let sound = records(10, 2);
+    let later = ending(records(15, 5), -2);
+    let at = sound.len();
+    let fixture = log(&[(10, &[sound, later]), (20, &[records(20, 1)]), (30, &[])]);
+    refuses(&fixture, options(10, 30), (10, at), 13);
+    // Before the dirty part.
+    refuses(&fixture, options(20, 30), (10, at), 13);
+}
+
+#[test]
+fn a_batch_that_begins_within_the_one_before_ends_the_cleaning() {
+    let first = records(0, 10);
+    let at = first.len();
+    let fixture = log(&[(0, &[first, records(5, 10)]), (20, &[records(20, 1)]), (30, &[])]);
+    refuses(&fixture, options(0, 30), (0, at), 5);
+    refuses(&fixture, options(20, 30), (0, at), 5);
+}
