@@ -139,13 +139,16 @@ impl Cleaner {
     /// # Errors
     ///
     /// `Corrupt` or `Rebuild` if a batch is damaged: its segment and those after it stay as they
-    /// are. `Segment`, `MapTooSmall`, and `Stopped` or whatever else the host says.
+    /// are. `Segment`, `MapTooSmall`, `OutOfMemory`, and `Stopped` or whatever else the host says.
     pub fn clean(
         &mut self,
         segments: &[Arc<Segment>],
         options: &CleanOptions,
         host: &mut dyn CleanHost,
     ) -> Result<CleanReport, CleanError> {
+        if self.map.is_refused() {
+            return Err(CleanError::OutOfMemory);
+        }
         if self.map.capacity() == 0 {
             return Err(CleanError::MapTooSmall);
         }

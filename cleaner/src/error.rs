@@ -41,6 +41,9 @@ pub enum CleanError {
     /// The offset map takes no key at all: give it more memory.
     #[error("the offset map has no room for a single key")]
     MapTooSmall,
+    /// The system has no room for an offset map of the size that was asked for.
+    #[error("the system has not enough memory for the offset map")]
+    OutOfMemory,
     /// A log in service refused what was asked of it.
     #[error(transparent)]
     #[non_exhaustive]

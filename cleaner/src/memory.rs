@@ -13,14 +13,22 @@ enum Pages {
 }
 
 impl Memory {
-    /// So many rows. A page of the system is taken when it is first written.
-    pub(crate) fn zeroed(rows: usize) -> Self {
-        let bytes = rows.saturating_mul(ROW_BYTES);
-        let mapped = if bytes < HUGE_BYTES { None } else { MmapMut::map_anon(bytes).ok() };
-        let Some(map) = mapped else { return Self(Pages::Heap(vec![0; bytes])) };
+    /// So many rows; `None` if the system has no room for them. A page of it is taken when it is
+    /// first written.
+    pub(crate) fn zeroed(rows: usize) -> Option<Self> {
+        let bytes = rows.checked_mul(ROW_BYTES)?;
+        isize::try_from(bytes).ok()?;
+        if bytes < HUGE_BYTES {
+            return Some(Self(Pages::Heap(vec![0; bytes])));
+        }
+        let map = MmapMut::map_anon(bytes).ok()?;
         // Without huge pages all is as before, and slower.
         drop(map.advise(Advice::HugePage));
-        Self(Pages::Mapped(map))
+        Some(Self(Pages::Mapped(map)))
+    }
+
+    pub(crate) fn one_row() -> Self {
+        Self(Pages::Heap(vec![0; ROW_BYTES]))
     }
 
     #[inline]

@@ -49,6 +49,8 @@ pub struct OffsetMap {
     base: Offset,
     len: usize,
     capacity: usize,
+    /// The system had no room for what was asked for.
+    is_refused: bool,
 }
 
 /// What the map knows a key by.
@@ -75,7 +77,8 @@ impl OffsetMap {
     /// A map of `memory_bytes`, of whose slots the part `load_factor` may be used: Kafka's
     /// `log.cleaner.dedupe.buffer.size` a thread, and `log.cleaner.io.buffer.load.factor`.
     ///
-    /// The memory is taken from the system as it is first used.
+    /// The memory is taken from the system as it is first used. If the system has no room for it,
+    /// the map takes no key: its [`capacity`](Self::capacity) is 0.
     #[must_use]
     pub fn new(memory_bytes: usize, load_factor: f64) -> Self {
         Self::sharing(memory_bytes, load_factor, 0)
@@ -85,14 +88,16 @@ impl OffsetMap {
     pub(crate) fn sharing(memory_bytes: usize, load_factor: f64, others_bytes: usize) -> Self {
         let capacity = kafka_capacity(memory_bytes / KAFKA_SLOT_BYTES, load_factor);
         let own_bytes = memory_bytes.saturating_sub(others_bytes);
-        let entries = (own_bytes / ROW_BYTES).max(capacity + 1);
+        let memory = Memory::zeroed((own_bytes / ROW_BYTES).max(capacity + 1));
+        let is_refused = memory.is_none();
         let secret = || RandomState::new().build_hasher().finish();
         Self {
             hasher: KeyHasher::new(secret(), secret()),
-            entries: Memory::zeroed(entries),
+            entries: memory.unwrap_or_else(Memory::one_row),
             base: Offset::new(0),
             len: 0,
-            capacity,
+            capacity: if is_refused { 0 } else { capacity },
+            is_refused,
         }
     }
 
@@ -156,6 +161,11 @@ impl OffsetMap {
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.capacity
+    }
+
+    /// Whether the system had no room for the map.
+    pub(crate) const fn is_refused(&self) -> bool {
+        self.is_refused
     }
 
     /// The offset part of an entry, which is never 0.

@@ -48,14 +48,17 @@ pub(crate) struct Known {
 }
 
 impl Verdicts {
-    /// With so much memory, which is taken as it is used.
+    /// With so much memory, which is taken as it is used; with none if the system has no room.
     pub(crate) fn new(bytes: usize) -> Self {
         let max_words = bytes / (size_of::<u64>() + size_of::<Taken>());
+        let (mut last, mut taken) = (Vec::new(), Vec::new());
+        let has_room =
+            last.try_reserve_exact(max_words).is_ok() && taken.try_reserve_exact(max_words).is_ok();
         let zero = Offset::new(0);
         Self {
-            last: Vec::with_capacity(max_words),
-            taken: Vec::with_capacity(max_words),
-            max_words,
+            last,
+            taken,
+            max_words: if has_room { max_words } else { 0 },
             base: zero,
             next: zero,
             end: zero,

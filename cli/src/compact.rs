@@ -4,7 +4,6 @@ mod lags;
 mod producers;
 mod show;
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -57,16 +56,20 @@ pub(crate) struct CompactArgs {
     explain: bool,
 
     /// The present time, in milliseconds since 1970 [default: the clock's]
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(0..))]
     now: Option<i64>,
 
     #[command(flatten)]
     topic: TopicArgs,
 
-    /// Memory for the offsets of keys: 24 bytes a key
+    /// Memory for the offsets of keys: 24 bytes a key, at most 64 GiB
     #[arg(long, value_name = "BYTES", default_value = "134217728")]
-    map_bytes: NonZeroUsize,
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_MAP_BYTES))]
+    map_bytes: u64,
 }
+
+/// More than two billion keys.
+const MAX_MAP_BYTES: u64 = 64 << 30;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -165,7 +168,8 @@ fn clean(
 ) -> Result<CleanReport, CleanError> {
     let bytes: u64 = segments.iter().map(|segment| u64::from(segment.size_bytes())).sum();
     let mut host = WithBar(progress::Progress::new(2 * bytes));
-    let memory = CleanerConfig::new().map_bytes(args.map_bytes.get());
+    let map_bytes = usize::try_from(args.map_bytes).unwrap_or(usize::MAX);
+    let memory = CleanerConfig::new().map_bytes(map_bytes);
     let report = Cleaner::new(memory).clean(segments, options, &mut host);
     host.0.finish();
     report

@@ -78,6 +78,19 @@ fn a_map_for_no_key_is_an_error_and_not_a_loss() {
 }
 
 #[test]
+fn a_map_that_the_system_has_no_room_for_is_an_error() {
+    let fixture = Fixture::new();
+    fixture.sealed(0, &[batch(0, &[("a", Some("1"))])]);
+    fixture.sealed(1, &[]);
+    for bytes in [usize::MAX, usize::MAX / 2, usize::MAX / 4] {
+        let memory = alluvium_cleaner::CleanerConfig::new().map_bytes(bytes);
+        let error = fixture.clean_with(memory, &options(0, 1)).unwrap_err();
+        assert!(matches!(error, CleanError::OutOfMemory), "{error:?}");
+    }
+    assert_eq!(offsets(&fixture.records()), [0]);
+}
+
+#[test]
 fn records_beyond_a_full_map_wait_for_the_next_pass() {
     let fixture = Fixture::new();
     let pairs = [("a", Some("1")), ("b", Some("2")), ("c", Some("3")), ("a", Some("4"))];

@@ -200,3 +200,19 @@ fn a_batch_below_its_segment_exits_with_1_and_changes_no_byte() {
         assert!(contents(dir.path()) == before, "no byte changes");
     }
 }
+
+#[test]
+fn memory_beyond_all_bounds_and_a_time_before_1970_are_wrong_usage() {
+    let dir = copy();
+    let before = contents(dir.path());
+    let bad = ["--map-bytes=18446744073709551615", "--map-bytes=1099511627776", "--map-bytes=0"];
+    for arg in bad {
+        let run = compact(dir.path(), &[arg, "plain-0"]);
+        assert_eq!(run.code, Some(2), "{}", run.stderr);
+        assert!(run.stderr.contains("--map-bytes"), "{}", run.stderr);
+    }
+    let early = run(dir.path(), &["compact", "--now=-1", "plain-0"]);
+    assert_eq!(early.code, Some(2), "{}", early.stderr);
+    assert!(early.stderr.contains("--now"), "{}", early.stderr);
+    assert!(contents(dir.path()) == before, "no byte changes");
+}
