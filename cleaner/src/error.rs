@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use alluvium_log_manager::LogError;
-use alluvium_record_format::{BuildError, Corruption};
+use alluvium_record_format::{BuildError, Corruption, Position};
 use alluvium_recovery::FileError;
 use alluvium_segment::SegmentError;
 use alluvium_sparse_index::IndexError;
@@ -23,11 +23,13 @@ pub enum CleanError {
         source: Corruption,
     },
     /// A batch cannot be built again with the records that are left of it.
-    #[error("cannot rewrite a batch of {}", path.display())]
+    #[error("cannot rewrite the batch at byte {position} of {}", path.display())]
     #[non_exhaustive]
     Rebuild {
         /// The log file that the batch is from.
         path: PathBuf,
+        /// Where the batch begins.
+        position: Position,
         /// What the builder refused.
         source: BuildError,
     },

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use alluvium_record_format::{BatchHeader, Offset, Position};
 use alluvium_segment::replace::remove_cleaned;
 use alluvium_segment::{
-    ActiveSegment, Birth, FileKind, PartitionDir, Segment, SegmentConfig, SegmentError, Suffix,
+    ActiveSegment, Birth, PartitionDir, Segment, SegmentConfig, SegmentError, Suffix,
 };
 use alluvium_sparse_index::AbortedTxn;
 
 use crate::cached::let_go;
-use crate::error::CleanError;
 
 /// The new segments of one group: one, unless offsets or bytes do not fit into one. A batch that
 /// is built again may grow, so one may be a little larger than `segment.bytes`, as in Kafka.
@@ -210,14 +209,6 @@ fn ends(batch: &[u8]) -> (Offset, Offset) {
         Ok(header) => (header.base_offset(), header.last_offset()),
         Err(_) => (Offset::new(0), Offset::new(0)),
     }
-}
-
-/// The path of the log that errors name.
-pub(crate) fn rebuild_error(
-    segment: &Segment,
-    source: alluvium_record_format::BuildError,
-) -> CleanError {
-    CleanError::Rebuild { path: segment.path(FileKind::Log), source }
 }
 
 /// How many bytes are written at a time, a larger batch excepted.

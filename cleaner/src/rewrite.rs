@@ -15,7 +15,7 @@ use crate::clean::{CleanedSegment, Counts, Progress};
 use crate::error::CleanError;
 use crate::host::CleanHost;
 use crate::keys::{LEGACY_INFLATE_BYTES, Reader};
-use crate::output::{Output, PushError, rebuild_error};
+use crate::output::{Output, PushError};
 use crate::rules::{Fate, Rules, Survivors};
 use crate::transactions::{Marker, Transactions};
 
@@ -99,7 +99,7 @@ impl Rewrite<'_> {
                 let source = CorruptKind::out_of_range(offset.get()).at(at);
                 CleanError::Corrupt { path: path(), source }
             }
-            Trouble::Build(source) => rebuild_error(segment, source),
+            Trouble::Build(source) => CleanError::Rebuild { path: path(), position: at, source },
             Trouble::Write(source) => CleanError::segment(source),
         };
         let keeps_legacy_tombstones =

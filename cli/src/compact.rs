@@ -17,6 +17,7 @@ use alluvium_segment::replace::Replacement;
 use alluvium_segment::{
     DirLock, FilePool, PartitionDir, Segment, SegmentConfig, SegmentError, Suffix,
 };
+use alluvium_sparse_index::IndexError;
 use clap::Args;
 
 use self::lags::Lags;
@@ -210,6 +211,13 @@ fn damage_or_error(error: CleanError, console: &mut Console) -> Result<(), CliEr
         | CleanError::Segment { source: SegmentError::Corrupt { path, source, .. }, .. } => {
             console.corruption(&path, source)
         }
+        CleanError::Rebuild { path, position, source, .. } => {
+            console.damage(&path, u64::from(position.get()), source)
+        }
+        CleanError::Segment {
+            source: SegmentError::Index { source: IndexError::Corrupt { path, source, .. }, .. },
+            ..
+        } => console.corruption(&path, source),
         source => Err(CliError::Clean { source }),
     }
 }

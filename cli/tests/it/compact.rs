@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use alluvium_record_format::{BatchBuilder, BatchSettings, Offset, SimpleRecord};
+use alluvium_record_format::{
+    Batch, BatchBuilder, BatchSettings, Offset, Position, SimpleRecord, Timestamp,
+};
 use tempfile::TempDir;
 
 use crate::disk::{self, metadata};
@@ -214,5 +216,42 @@ fn memory_beyond_all_bounds_and_a_time_before_1970_are_wrong_usage() {
     let early = run(dir.path(), &["compact", "--now=-1", "plain-0"]);
     assert_eq!(early.code, Some(2), "{}", early.stderr);
     assert!(early.stderr.contains("--now"), "{}", early.stderr);
+    assert!(contents(dir.path()) == before, "no byte changes");
+}
+
+#[test]
+fn what_cannot_be_written_again_is_damage_of_a_batch() {
+    let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(0)));
+    for time in [7, 8] {
+        let record = SimpleRecord::new().timestamp(Timestamp::new(time)).key(b"k").value(b"v");
+        builder.append(&record).unwrap();
+    }
+    let mut batch = builder.finish().unwrap().to_vec();
+    batch[27..35].copy_from_slice(&(-100_i64).to_be_bytes());
+    let crc = Batch::parse(&batch, Position::new(0)).unwrap().compute_crc();
+    batch[17..21].copy_from_slice(&crc.to_be_bytes());
+    let dir = disk::scratch(&[
+        ("t-0/00000000000000000000.log", &batch),
+        ("t-0/00000000000000000002.log", &[]),
+    ]);
+    let before = contents(dir.path());
+    let run = compact(dir.path(), &["t-0"]);
+    assert_eq!(run.code, Some(1), "{}{}", run.text(), run.stderr);
+    assert!(run.stderr.contains("byte 0: timestamp -99 is negative"), "{}", run.stderr);
+    // The indexes that were missing are there now.
+    let mut after = contents(dir.path());
+    after.retain(|(name, _)| !name.to_string_lossy().ends_with("index"));
+    assert!(after == before, "no byte of a log changes, and no file is left");
+}
+
+#[test]
+fn a_damaged_transaction_index_is_damage() {
+    let dir = copy();
+    let index = dir.path().join("transactions-0/00000000000000000000.txnindex");
+    fs::write(&index, [0xff; 34]).unwrap();
+    let before = contents(dir.path());
+    let run = compact(dir.path(), &["transactions-0"]);
+    assert_eq!(run.code, Some(1), "{}{}", run.text(), run.stderr);
+    assert!(run.stderr.contains("00000000000000000000.txnindex"), "{}", run.stderr);
     assert!(contents(dir.path()) == before, "no byte changes");
 }
