@@ -41,8 +41,7 @@ impl CleanHost for Offline {
     }
 
     fn replace(&mut self, mut replacement: Replacement) -> Result<(), CleanError> {
-        replacement.to_swap().map_err(CleanError::segment)?;
-        replacement.retire().map_err(CleanError::segment)?;
+        put_in_place(&mut replacement)?;
         remove_old(replacement.old_segments(), replacement.new_segments())
             .map_err(CleanError::segment)
     }
@@ -60,9 +59,14 @@ impl CleanHost for LeaveOld {
     }
 
     fn replace(&mut self, mut replacement: Replacement) -> Result<(), CleanError> {
-        replacement.to_swap().map_err(CleanError::segment)?;
-        replacement.retire().map_err(CleanError::segment)
+        put_in_place(&mut replacement)
     }
+}
+
+/// Swaps the new segments in; the old files stay under the suffix `.deleted`.
+fn put_in_place(replacement: &mut Replacement) -> Result<(), CleanError> {
+    replacement.to_swap().map_err(CleanError::segment)?;
+    replacement.retire().map_err(CleanError::segment)
 }
 
 /// Removes the files of `old`, and the snapshots of those whose base no new segment has.

@@ -10,6 +10,7 @@ mod group;
 mod hash;
 mod host;
 mod keys;
+mod lags;
 mod manager;
 mod memory;
 mod offset_map;
@@ -23,6 +24,7 @@ mod verdicts;
 pub use clean::{CleanReport, CleanedGroup, CleanedSegment, Cleaner, Counts, Progress, clean};
 pub use error::CleanError;
 pub use host::{CleanHost, LeaveOld, Offline};
+pub use lags::CompactionLags;
 pub use manager::{
     CleanerGate, CleanerStats, LogCleaner, LogCleanerConfig, Outcome, RetryPolicy, Round,
     Uncleanable,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use alluvium_log_manager::LogConfig;
 use alluvium_record_format::{Offset, ProducerEpoch, ProducerId, Timestamp};
 use alluvium_recovery::ProducerEntry;
 use alluvium_segment::SegmentConfig;
@@ -82,6 +83,16 @@ impl CleanOptions {
             aborted: None,
             dry_run: false,
         }
+    }
+
+    /// What the settings of a topic say: the four that follow.
+    #[must_use]
+    pub fn topic(self, config: &LogConfig) -> Self {
+        let record_bytes = config.max_decompressed_message_bytes();
+        self.delete_retention_ms(i64::try_from(config.delete_retention_ms()).unwrap_or(i64::MAX))
+            .segment_bytes(config.segment_bytes())
+            .max_record_bytes(usize::try_from(record_bytes).unwrap_or(usize::MAX))
+            .segment(config.segment())
     }
 
     /// Milliseconds that tombstones and markers live after the pass that first finds them alone:

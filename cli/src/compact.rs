@@ -1,6 +1,5 @@
 //! `alluvium compact`: the cleaner on one partition, without a broker.
 
-mod lags;
 mod producers;
 mod show;
 
@@ -8,19 +7,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use alluvium_cleaner::{
-    CleanError, CleanHost, CleanOptions, CleanReport, Cleaner, CleanerConfig, Offline, Progress,
+    CleanError, CleanHost, CleanOptions, CleanReport, Cleaner, CleanerConfig, CompactionLags,
+    Offline, Progress,
 };
 use alluvium_log_manager::LogConfig;
 use alluvium_record_format::Timestamp;
 use alluvium_recovery::CheckpointKind;
 use alluvium_segment::replace::Replacement;
-use alluvium_segment::{
-    DirLock, FilePool, PartitionDir, Segment, SegmentConfig, SegmentError, Suffix,
-};
+use alluvium_segment::{DirLock, FilePool, PartitionDir, Segment, SegmentError, Suffix};
 use alluvium_sparse_index::IndexError;
 use clap::Args;
 
-use self::lags::Lags;
 use crate::cleaning_range::CleaningRange;
 use crate::console::Console;
 use crate::data_dir::DataDir;
@@ -97,14 +94,14 @@ pub(crate) fn run(args: &CompactArgs, console: &mut Console) -> Result<(), CliEr
     let mut range = CleaningRange::of(&partition, log_start, &ends)?;
     let now = Timestamp::new(args.now.unwrap_or_else(|| jiff::Timestamp::now().as_millisecond()));
     let opened = open(&config, &partition, lock.as_ref()).and_then(|segments| {
-        let lags = Lags::of(&segments, &range, &config, now)?;
+        let lags = CompactionLags::of(&segments, range.first_dirty, &config, now)?;
         Ok((segments, lags))
     });
     let (segments, lags) = match opened {
         Ok(opened) => opened,
         Err(error) => return damage_or_error(CleanError::segment(error), console),
     };
-    if let Some(base) = lags.young {
+    if let Some(base) = lags.first_young {
         range.stop_at_young(base, config.min_compaction_lag_ms(), &partition);
     }
     show::range(&partition, &range, args.explain, console);
@@ -114,12 +111,8 @@ pub(crate) fn run(args: &CompactArgs, console: &mut Console) -> Result<(), CliEr
     if range.first_dirty >= range.first_uncleanable {
         return Ok(());
     }
-    let record_bytes = config.max_decompressed_message_bytes();
     let options = CleanOptions::new(range.first_dirty, range.first_uncleanable, now)
-        .delete_retention_ms(i64::try_from(config.delete_retention_ms()).unwrap_or(i64::MAX))
-        .segment_bytes(config.segment_bytes())
-        .max_record_bytes(usize::try_from(record_bytes).unwrap_or(usize::MAX))
-        .segment(segment_config(&config))
+        .topic(&config)
         .high_watermark(range.high_watermark)
         .active_producers(producers::active(&partition, ends.end, now)?)
         .dry_run(args.dry_run);
@@ -156,12 +149,6 @@ fn config(
     Ok(config)
 }
 
-fn segment_config(config: &LogConfig) -> SegmentConfig {
-    SegmentConfig::new()
-        .index_interval_bytes(config.index_interval_bytes())
-        .max_index_bytes(config.segment_index_bytes())
-}
-
 fn clean(
     args: &CompactArgs,
     segments: &[Arc<Segment>],
@@ -186,8 +173,7 @@ fn open(
         Some(lock) => PartitionDir::open(&partition.path, lock, &pool)?,
         None => PartitionDir::read_only(&partition.path, &pool),
     };
-    let config = segment_config(config);
-    partition.logs().map(|(files, _)| Segment::open(&dir, files.base, config)).collect()
+    partition.logs().map(|(files, _)| Segment::open(&dir, files.base, config.segment())).collect()
 }
 
 /// Cleans offline, and draws a bar.

@@ -8,7 +8,7 @@ use alluvium_record_format::Offset;
 use alluvium_recovery::{
     CheckpointKind, LoadConfig, LoadReport, Progress as LoadProgress, Warning, plan,
 };
-use alluvium_segment::{FilePool, PartitionDir, SegmentConfig};
+use alluvium_segment::{FilePool, PartitionDir};
 use clap::Args;
 use serde_json::json;
 
@@ -106,13 +106,10 @@ fn load_config(
     partition: &Partition,
     config: &LogConfig,
 ) -> LoadConfig {
-    let segment = SegmentConfig::new()
-        .index_interval_bytes(config.index_interval_bytes())
-        .max_index_bytes(config.segment_index_bytes());
     let offset = |kind| partition.key().and_then(|key| data.offset(kind, &key)).unwrap_or_default();
     let recovery_point = offset(CheckpointKind::RecoveryPoint);
     LoadConfig::new(SystemClock::default().now())
-        .segment(segment)
+        .segment(config.segment())
         .clean_shutdown(data.is_clean)
         .recovery_point(if args.all { Offset::default() } else { recovery_point })
         .log_start_offset(offset(CheckpointKind::LogStart))

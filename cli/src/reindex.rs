@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use alluvium_log_manager::LogConfig;
-use alluvium_segment::{FilePool, PartitionDir, Segment, SegmentConfig};
+use alluvium_segment::{FilePool, PartitionDir, Segment};
 use alluvium_sparse_index::{BatchInfo, BuiltIndexes, IndexBuilder};
 use clap::Args;
 
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &ReindexArgs, console: &mut Console) -> Result<(), CliEr
             let dir = PartitionDir::open(&partition.path, lock, &pool);
             let dir = dir.map_err(|source| CliError::Segment { source })?;
             for (files, _) in &stale {
-                let segment = Segment::open(&dir, files.base, segment_config(&config));
+                let segment = Segment::open(&dir, files.base, config.segment());
                 let segment = segment.map_err(|source| CliError::Segment { source })?;
                 segment
                     .rebuild_indexes()
@@ -122,10 +122,4 @@ fn is_same(file: Option<&FileInfo>, bytes: &[u8]) -> Result<bool, CliError> {
     }
     let found = fs::read(&file.path).map_err(CliError::io("read", &file.path))?;
     Ok(found == bytes)
-}
-
-fn segment_config(config: &LogConfig) -> SegmentConfig {
-    SegmentConfig::new()
-        .index_interval_bytes(config.index_interval_bytes())
-        .max_index_bytes(config.segment_index_bytes())
 }

@@ -10,6 +10,7 @@ mod value;
 use std::sync::Arc;
 
 use alluvium_record_format::{Codec, TimestampType};
+use alluvium_segment::SegmentConfig;
 
 pub use broker::{BrokerConfig, BrokerConfigBuilder, UnknownKey};
 pub use error::{ConfigError, Expected};
@@ -189,6 +190,15 @@ impl LogConfig {
     #[must_use]
     pub fn roll_bytes(&self) -> u32 {
         self.internal_segment_bytes().unwrap_or_else(|| self.segment_bytes())
+    }
+
+    /// What a segment needs of the settings.
+    #[must_use]
+    pub fn segment(&self) -> SegmentConfig {
+        SegmentConfig::new()
+            .index_interval_bytes(self.index_interval_bytes())
+            .max_index_bytes(self.segment_index_bytes())
+            .preallocate_bytes(self.preallocate().then(|| self.roll_bytes()))
     }
 
     /// Milliseconds of message time after which a segment rolls: for a compacted log at most its

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use alluvium_log_manager::{CleaningView, Log};
 use alluvium_record_format::{Offset, Timestamp};
 use alluvium_recovery::TopicPartition;
-use alluvium_segment::{Segment, SegmentConfig};
+use alluvium_segment::Segment;
 
 use crate::error::CleanError;
 use crate::group::values;
+use crate::lags::CompactionLags;
 use crate::options::{ActiveProducers, CleanOptions};
 
 /// A log that may be cleaned.
@@ -55,10 +56,11 @@ impl DirtyRange {
         let Some(active) = segments.last().map(|active| active.base_offset()) else {
             return Ok(Self { first_dirty, first_uncleanable: first_dirty, ..Self::default() });
         };
-        let dirty = values(segments, first_dirty, active);
+        let lags = CompactionLags::of(segments, first_dirty, &view.config, now)
+            .map_err(CleanError::segment)?;
         let mut bound = view.last_stable_offset.min(view.high_watermark).min(active);
-        if let Some(lagging) = first_lagging(dirty, view.config.min_compaction_lag_ms(), now)? {
-            bound = bound.min(lagging);
+        if let Some(young) = lags.first_young {
+            bound = bound.min(young);
         }
         let first_uncleanable = whole_segments(segments, bound.max(first_dirty));
         let bytes = |segments: &[Arc<Segment>]| {
@@ -71,7 +73,7 @@ impl DirtyRange {
             is_reset: checkpoint.is_some_and(|offset| offset != first_dirty),
             clean_bytes: bytes(values(segments, Offset::new(i64::MIN), first_dirty)),
             cleanable_bytes: bytes(values(segments, from, first_uncleanable)),
-            overdue_ms: overdue_ms(dirty, view.config.max_compaction_lag_ms(), now)?,
+            overdue_ms: i64::try_from(lags.overdue_ms).unwrap_or(i64::MAX),
         })
     }
 
@@ -93,38 +95,13 @@ impl Candidate {
     /// What the cleaning is told.
     pub(super) fn options(&self, now: Timestamp) -> Result<CleanOptions, CleanError> {
         let config = &self.view.config;
-        let segment = SegmentConfig::new()
-            .index_interval_bytes(config.index_interval_bytes())
-            .max_index_bytes(config.segment_index_bytes());
         let producers = self.log.active_producers().map_err(|source| CleanError::Log { source })?;
-        let record_bytes = config.max_decompressed_message_bytes();
         let options = CleanOptions::new(self.range.first_dirty, self.range.first_uncleanable, now)
-            .delete_retention_ms(i64::try_from(config.delete_retention_ms()).unwrap_or(i64::MAX))
-            .segment_bytes(config.segment_bytes())
-            .max_record_bytes(usize::try_from(record_bytes).unwrap_or(usize::MAX))
-            .segment(segment)
+            .topic(config)
             .high_watermark(self.view.high_watermark)
             .active_producers(ActiveProducers::from_iter(&producers));
         Ok(options)
     }
-}
-
-/// The base of the first segment with a record that is too young.
-fn first_lagging(
-    dirty: &[Arc<Segment>],
-    lag_ms: u64,
-    now: Timestamp,
-) -> Result<Option<Offset>, CleanError> {
-    if lag_ms == 0 {
-        return Ok(None);
-    }
-    let oldest = before(now, lag_ms);
-    for segment in dirty {
-        if segment.largest_timestamp().map_err(CleanError::segment)?.get() > oldest {
-            return Ok(Some(segment.base_offset()));
-        }
-    }
-    Ok(None)
 }
 
 /// Rounds down to the base of a segment.
@@ -132,25 +109,4 @@ fn whole_segments(segments: &[Arc<Segment>], bound: Offset) -> Offset {
     let after = segments.partition_point(|segment| segment.base_offset() <= bound);
     let floor = segments.get(after.saturating_sub(1));
     floor.map_or(bound, |segment| segment.base_offset())
-}
-
-/// Source: `LogCleanerManager.maxCompactionDelay` in Kafka.
-fn overdue_ms(dirty: &[Arc<Segment>], lag_ms: u64, now: Timestamp) -> Result<i64, CleanError> {
-    if i64::try_from(lag_ms).is_ok_and(|lag| lag == i64::MAX) {
-        return Ok(0);
-    }
-    let mut earliest: Option<i64> = None;
-    for segment in dirty {
-        let first = segment.first_batch().map_err(CleanError::segment)?;
-        let time = first.and_then(|batch| batch.max_timestamp).map(Timestamp::get);
-        if let Some(time) = time.filter(|time| *time > 0) {
-            earliest = Some(earliest.map_or(time, |least| least.min(time)));
-        }
-    }
-    let deadline = before(now, lag_ms);
-    Ok(earliest.map_or(0, |earliest| deadline.saturating_sub(earliest).max(0)))
-}
-
-fn before(now: Timestamp, ms: u64) -> i64 {
-    now.get().saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX))
 }

@@ -1,9 +1,8 @@
 //! What `compact` says.
 
-use alluvium_cleaner::{CleanReport, CleanedSegment};
+use alluvium_cleaner::{CleanReport, CleanedSegment, CompactionLags};
 use alluvium_log_manager::LogConfig;
 
-use super::lags::Lags;
 use crate::cleaning_range::{Begin, CleaningRange, End};
 use crate::console::Console;
 use crate::partition::Partition;
@@ -59,7 +58,12 @@ pub(super) fn range(
 }
 
 /// Says whether a broker would clean now.
-pub(super) fn due(range: &CleaningRange, lags: &Lags, config: &LogConfig, console: &mut Console) {
+pub(super) fn due(
+    range: &CleaningRange,
+    lags: &CompactionLags,
+    config: &LogConfig,
+    console: &mut Console,
+) {
     let Some(ratio) = range.dirty_ratio() else { return };
     let least = config.min_cleanable_dirty_ratio();
     let (above, does) = if ratio > least { ("", "cleans") } else { ("not ", "waits") };

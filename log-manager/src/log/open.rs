@@ -10,7 +10,6 @@ use alluvium_recovery::{LoadConfig, LoadReport, LoadedLog, Progress, load, sync_
 use alluvium_segment::{ActiveSegment, Birth, DirLock, FilePool, PartitionDir};
 
 use super::doomed::Doomed;
-use super::roll::segment_config;
 use super::{
     Commits, DirHealth, Effects, Jitter, Log, LogError, LogOptions, LogPosition, OPEN, SegmentList,
     Shared, Writer,
@@ -100,7 +99,7 @@ impl LogOptions {
 
     fn load_config(&self) -> LoadConfig {
         LoadConfig::new(self.clock.now())
-            .segment(segment_config(&self.config))
+            .segment(self.config.segment())
             .producers(self.producers)
             .scan(self.scan)
             .clean_shutdown(self.clean)
@@ -121,7 +120,7 @@ impl LogOptions {
         let birth = Birth::at(now).roll_jitter_ms(i64::try_from(jitter_ms).unwrap_or(0));
         let segments = SegmentList::new(loaded.segments);
         let last = Arc::clone(segments.active());
-        let active = ActiveSegment::reopen(last, segment_config(&self.config), birth)?;
+        let active = ActiveSegment::reopen(last, self.config.segment(), birth)?;
         let mut effects = Effects::default();
         if loaded.epochs.is_dirty() {
             effects.write_epochs();

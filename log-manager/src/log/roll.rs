@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use alluvium_record_format::Offset;
 use alluvium_segment::{
-    ActiveSegment, Birth, FileKind, RollInput, Segment, SegmentConfig, SegmentError,
-    SegmentFileName, Suffix,
+    ActiveSegment, Birth, FileKind, RollInput, Segment, SegmentError, SegmentFileName, Suffix,
 };
 
 use super::append::Incoming;
@@ -123,7 +122,7 @@ impl Writer {
         base: Offset,
     ) -> Result<ActiveSegment, LogError> {
         let birth = self.birth(shared, config);
-        let settings = segment_config(config);
+        let settings = config.segment();
         let created = ActiveSegment::create(&shared.dir, base, settings, birth);
         let left_over = |error: &SegmentError| match error {
             SegmentError::Io { source, .. } => source.kind() == ErrorKind::AlreadyExists,
@@ -159,7 +158,7 @@ impl Writer {
     ) -> Result<(), LogError> {
         self.active = None;
         let birth = self.birth(shared, config);
-        self.active = Some(ActiveSegment::reopen(segment, segment_config(config), birth)?);
+        self.active = Some(ActiveSegment::reopen(segment, config.segment(), birth)?);
         Ok(())
     }
 
@@ -167,12 +166,4 @@ impl Writer {
         let jitter_ms = config.roll_jitter_ms(self.jitter.next());
         Birth::at(shared.clock.now()).roll_jitter_ms(i64::try_from(jitter_ms).unwrap_or(0))
     }
-}
-
-/// What a segment needs of the settings.
-pub(super) fn segment_config(config: &LogConfig) -> SegmentConfig {
-    SegmentConfig::new()
-        .index_interval_bytes(config.index_interval_bytes())
-        .max_index_bytes(config.segment_index_bytes())
-        .preallocate_bytes(config.preallocate().then(|| config.roll_bytes()))
 }
