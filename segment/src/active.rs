@@ -179,10 +179,7 @@ impl ActiveSegment {
         let not_empty = segment.size_bytes() > 0;
         let largest = if not_empty { segment.max_timestamp()? } else { None };
         let mut active = Self::over(segment, config, birth)?;
-        // Only room is at stake.
-        if let Ok(file) = std::fs::metadata(active.segment.path(FileKind::Log)) {
-            active.ahead = BlocksAhead::left_in(&config, &file);
-        }
+        active.ahead = BlocksAhead::of_reopened(&config);
         active.last_offset = not_empty.then_some(last_offset);
         active.rule = IndexRule::resume(config.index_interval_bytes, largest);
         Ok(active)
@@ -294,8 +291,8 @@ impl ActiveSegment {
         let file = segment.log_file()?;
         let path = segment.path(FileKind::Log);
         let size = u64::from(segment.size_bytes());
-        let len = file.metadata().map_err(|e| SegmentError::file(IoOp::Stat, &path, e))?.len();
-        if len == size && !self.ahead.are_given() {
+        let found = file.metadata().map_err(|e| SegmentError::file(IoOp::Stat, &path, e))?;
+        if found.len() == size && !self.ahead.are_given(&found) {
             return Ok(());
         }
         let cut = segment.dir().io().set_len(&file, &|| path.clone(), size);

@@ -16,26 +16,38 @@ use crate::config::SegmentConfig;
 pub(super) struct BlocksAhead {
     /// A write that ends behind this byte is where to look again.
     enough_until: u32,
-    /// There may be some, and a cut to the length of the file frees them.
-    given: bool,
+    given: Given,
+}
+
+/// Whether there are blocks behind the end.
+#[derive(Clone, Copy, Debug)]
+enum Given {
+    No,
+    /// A writer that was not sealed, or a crash, may have left some: the file tells.
+    ByOthers,
+    /// They were asked for.
+    Yes,
 }
 
 impl BlocksAhead {
     /// None yet; none ever for a log that is as long as it gets from the start.
     pub(super) const fn of(config: &SegmentConfig) -> Self {
         let enough_until = if config.preallocate_bytes.is_some() { u32::MAX } else { FROM_BYTES };
-        Self { enough_until, given: false }
+        Self { enough_until, given: Given::No }
     }
 
-    /// Those of a log that was written to before: a writer that was not sealed, or a crash, leaves
-    /// them there.
-    pub(super) fn left_in(config: &SegmentConfig, file: &Metadata) -> Self {
-        Self { given: has_blocks_ahead(file), ..Self::of(config) }
+    /// Those of a log that was written to before.
+    pub(super) const fn of_reopened(config: &SegmentConfig) -> Self {
+        Self { given: Given::ByOthers, ..Self::of(config) }
     }
 
     /// Whether there may be blocks behind the end of the file. A cut to its length frees them.
-    pub(super) const fn are_given(&self) -> bool {
-        self.given
+    pub(super) fn are_given(&self, file: &Metadata) -> bool {
+        match self.given {
+            Given::No => false,
+            Given::ByOthers => has_blocks_ahead(file),
+            Given::Yes => true,
+        }
     }
 
     /// To be called before a write up to `end`, of a log of `size` bytes. Nothing fails: without
@@ -53,7 +65,7 @@ impl BlocksAhead {
         self.enough_until = u32::MAX;
         if is_ext4(file) {
             // A call that fails on a full disk keeps what it got before.
-            self.given = true;
+            self.given = Given::Yes;
             if fallocate(file, FallocateFlags::KEEP_SIZE, size.into(), len).is_ok() {
                 self.enough_until = until;
             }
@@ -103,10 +115,11 @@ mod tests {
         // Not to be written to, so that nothing can be allocated.
         let file = File::open(&path).unwrap();
         let mut ahead = BlocksAhead::of(&SegmentConfig::new());
+        let are_given = |ahead: &BlocksAhead| ahead.are_given(&file.metadata().unwrap());
         ahead.before_write(&file, 0, FROM_BYTES);
-        assert!(!ahead.are_given());
+        assert!(!are_given(&ahead));
         ahead.before_write(&file, 0, FROM_BYTES + 1);
-        assert_eq!(ahead.are_given(), is_ext4(&file));
+        assert_eq!(are_given(&ahead), is_ext4(&file));
         assert_eq!(ahead.enough_until, u32::MAX, "it is not asked again");
     }
 }

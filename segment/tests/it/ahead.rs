@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -21,6 +21,14 @@ fn append(active: &mut ActiveSegment, bytes: &mut Vec<u8>) {
         active.append(&batch).unwrap();
         bytes.extend_from_slice(&batch);
     }
+}
+
+/// The writer of a log that has grown so, with its path and bytes.
+fn grown(fixture: &Fixture) -> (PathBuf, Vec<u8>, ActiveSegment) {
+    let mut bytes = Vec::new();
+    let mut active = fixture.create(0, SegmentConfig::new());
+    append(&mut active, &mut bytes);
+    (fixture.path(LOG), bytes, active)
 }
 
 /// Bytes that a file takes on the disk beyond its length.
@@ -60,9 +68,7 @@ const MOST: u64 = (4 << 20) + FEW;
 #[test]
 fn a_log_that_grows_has_blocks_ahead_and_a_sealed_one_has_none() {
     let fixture = Fixture::on_disk();
-    let (path, mut bytes) = (fixture.path(LOG), Vec::new());
-    let mut active = fixture.create(0, SegmentConfig::new());
-    append(&mut active, &mut bytes);
+    let (path, bytes, active) = grown(&fixture);
     assert_some_ahead(&path);
     assert_eq!(fixture.bytes(LOG), bytes);
     drop(active.seal().unwrap());
@@ -73,9 +79,7 @@ fn a_log_that_grows_has_blocks_ahead_and_a_sealed_one_has_none() {
 #[test]
 fn a_writer_that_is_dropped_leaves_blocks_ahead_and_the_next_seal_gives_them_back() {
     let fixture = Fixture::on_disk();
-    let (path, mut bytes) = (fixture.path(LOG), Vec::new());
-    let mut active = fixture.create(0, SegmentConfig::new());
-    append(&mut active, &mut bytes);
+    let (path, mut bytes, active) = grown(&fixture);
     drop(active);
     assert_some_ahead(&path);
     assert_eq!(fixture.bytes(LOG), bytes);
@@ -106,9 +110,7 @@ fn a_log_that_was_left_with_blocks_ahead_and_without_a_byte_gives_them_back() {
 #[test]
 fn recovery_gives_back_what_a_crash_left_ahead() {
     let fixture = Fixture::on_disk();
-    let (path, mut bytes) = (fixture.path(LOG), Vec::new());
-    let mut active = fixture.create(0, SegmentConfig::new());
-    append(&mut active, &mut bytes);
+    let (path, bytes, active) = grown(&fixture);
     drop(active);
     assert_some_ahead(&path);
     let scan = fixture.open(0).recover(&mut |_| ControlFlow::Continue(())).unwrap();
@@ -156,9 +158,7 @@ fn reopen(fixture: &Fixture) -> ActiveSegment {
 #[test]
 fn a_cut_log_goes_on_with_blocks_ahead() {
     let fixture = Fixture::on_disk();
-    let (path, mut bytes) = (fixture.path(LOG), Vec::new());
-    let mut active = fixture.create(0, SegmentConfig::new());
-    append(&mut active, &mut bytes);
+    let (path, mut bytes, mut active) = grown(&fixture);
     active.truncate_to(Offset::new(20), Timestamp::new(0)).unwrap();
     bytes.truncate(bytes.len() / 2);
     assert_none_ahead(&path);
