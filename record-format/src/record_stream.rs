@@ -225,19 +225,7 @@ impl<'s> RecordStream<'s> {
     }
 
     fn skip(&mut self, len: usize) -> Result<(), CorruptKind> {
-        let mut missing = len;
-        loop {
-            let part = missing.min(self.window.unread().len());
-            self.window.take(part);
-            missing = missing.saturating_sub(part);
-            if missing == 0 {
-                return Ok(());
-            }
-            self.window.fill(1)?;
-            if self.window.unread().is_empty() {
-                return Err(CorruptKind::RecordCut);
-            }
-        }
+        Body::unbounded(&mut self.window).pass(len)
     }
 
     fn varint<T>(
@@ -245,22 +233,7 @@ impl<'s> RecordStream<'s> {
         read: impl Fn(&[u8]) -> Result<(T, &[u8]), VarintError>,
         max_bits: u8,
     ) -> Result<T, CorruptKind> {
-        loop {
-            let bytes = self.window.unread();
-            let have = bytes.len();
-            match read(bytes) {
-                Ok((value, rest)) => {
-                    let len = have.saturating_sub(rest.len());
-                    self.window.take(len);
-                    return Ok(value);
-                }
-                Err(VarintError::TooLong) => return Err(CorruptKind::Varint { max_bits }),
-                Err(VarintError::Ended) => self.window.fill(have.saturating_add(1))?,
-            }
-            if self.window.unread().len() == have {
-                return Err(CorruptKind::RecordCut);
-            }
-        }
+        Body::unbounded(&mut self.window).varint(read, max_bits)
     }
 
     fn bad_length(&self, found: i32) -> CorruptKind {

@@ -22,6 +22,11 @@ impl<'w, 's> Body<'w, 's> {
         Self { window, len, left: len, broken: None }
     }
 
+    /// All that the stream has: for who does not hold the fields to the length of their record.
+    pub(super) const fn unbounded(window: &'w mut Window<'s>) -> Self {
+        Self::new(window, usize::MAX)
+    }
+
     /// Steps over the record. `found` is its length as stored, `size_bytes` with that field.
     ///
     /// A stream that breaks or ends within the record is told before what is wrong with the
@@ -91,7 +96,7 @@ impl<'w, 's> Body<'w, 's> {
     }
 
     /// Steps over `len` bytes, which the record has; fails where the stream does not.
-    fn pass(&mut self, len: usize) -> Result<(), CorruptKind> {
+    pub(super) fn pass(&mut self, len: usize) -> Result<(), CorruptKind> {
         let mut missing = len;
         while missing > 0 {
             self.fill(1)?;
@@ -105,7 +110,7 @@ impl<'w, 's> Body<'w, 's> {
         Ok(())
     }
 
-    fn varint<T>(
+    pub(super) fn varint<T>(
         &mut self,
         read: impl Fn(&[u8]) -> Result<(T, &[u8]), VarintError>,
         max_bits: u8,

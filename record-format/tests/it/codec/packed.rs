@@ -33,12 +33,16 @@ pub(crate) fn pack(codec: Codec, content: &[u8]) -> Vec<u8> {
 
 /// One record without key, whose value is `value`.
 pub(crate) fn record(value: &[u8]) -> Vec<u8> {
-    let body = [&[0, 0, 0, 1], varint(value.len()).as_slice(), value, &[0]].concat();
-    [varint(body.len()), body].concat()
+    field(&[&[0, 0, 0, 1], field(value).as_slice(), &[0]].concat())
 }
 
-fn varint(value: usize) -> Vec<u8> {
-    let mut rest = value * 2;
+/// Bytes behind their length.
+pub(crate) fn field(bytes: &[u8]) -> Vec<u8> {
+    [varint(i32::try_from(bytes.len()).unwrap()).as_slice(), bytes].concat()
+}
+
+pub(crate) fn varint(value: i32) -> Vec<u8> {
+    let mut rest = (value << 1 ^ value >> 31).cast_unsigned();
     let mut bytes = Vec::new();
     while rest >= 0x80 {
         bytes.push(u8::try_from(rest & 0x7f).unwrap() | 0x80);

@@ -2,27 +2,12 @@
 
 use alluvium_record_format::{Codec, Corruption, Decompressor, Offset, RecordStream};
 
-use super::packed::{CODECS, batch, pack, parse};
+use super::packed::{CODECS, batch, field, pack, parse, varint};
 
 /// Above what is held whole.
 const LARGE: usize = 70_000;
 
 type Seen = (Offset, Option<usize>, Option<usize>);
-
-fn varint(value: i32) -> Vec<u8> {
-    let mut rest = (value << 1 ^ value >> 31).cast_unsigned();
-    let mut bytes = Vec::new();
-    while rest >= 0x80 {
-        bytes.push(u8::try_from(rest & 0x7f).unwrap() | 0x80);
-        rest >>= 7;
-    }
-    bytes.push(u8::try_from(rest).unwrap());
-    bytes
-}
-
-fn field(bytes: &[u8]) -> Vec<u8> {
-    [varint(i32::try_from(bytes.len()).unwrap()).as_slice(), bytes].concat()
-}
 
 /// A record with a large key and value and two headers, one of them large.
 fn large() -> Vec<u8> {
