@@ -23,7 +23,6 @@ mod produce;
 use bytes::{Buf, BytesMut};
 use kafka_protocol::messages::{ApiKey, FindCoordinatorRequest};
 use kafka_protocol::protocol::{Encodable, Request};
-use tokio::task::block_in_place;
 
 use crate::broker::Node;
 use crate::net::{Hangup, Header, Peer, Reply, ReplyBuilder};
@@ -87,10 +86,8 @@ pub(crate) async fn answer(
         ApiKey::Produce => produce::answer(node, header, frame).await,
         ApiKey::ApiVersions => node.usage.busy(|| api_versions::answer(header)).map(Some),
         _ => {
-            // Never closed: all who wait get a turn.
-            let _turn = node.answer_turns.acquire().await.ok();
-            let answer = || block_in_place(|| answer_at_once(node, peer, header, frame));
-            node.usage.busy(answer).map(Some)
+            let answer = || answer_at_once(node, peer, header, frame);
+            node.in_turn(&node.answer_turns, answer).await.map(Some)
         }
     }
 }

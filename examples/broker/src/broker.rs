@@ -6,6 +6,7 @@ use std::sync::Arc;
 use alluvium_cleaner::{CleanerGate, LogCleaner, LogCleanerConfig};
 use alluvium_log_manager::{LogManager, ManagerError, SystemClock};
 use tokio::sync::Semaphore;
+use tokio::task::block_in_place;
 
 use crate::net::{Budget, Server};
 use crate::observe::{self, Usage};
@@ -82,7 +83,7 @@ impl Broker {
     ///
     /// Where the directories, the logs or the sockets cannot be had.
     pub async fn start(settings: Settings) -> Result<Self, StartError> {
-        let node = tokio::task::block_in_place(|| Node::load(settings))?;
+        let node = block_in_place(|| Node::load(settings))?;
         let node = Arc::new(node);
         let metrics = match node.settings.metrics {
             Some(addr) => Some(
@@ -142,6 +143,13 @@ impl Broker {
 }
 
 impl Node {
+    /// Waits for a turn, then does what may take long: the thread is left to other connections.
+    pub(crate) async fn in_turn<T>(&self, turns: &Semaphore, work: impl FnOnce() -> T) -> T {
+        // Never closed: all who wait get a turn.
+        let _turn = turns.acquire().await.ok();
+        self.usage.busy(|| block_in_place(work))
+    }
+
     fn load(settings: Settings) -> Result<Self, StartError> {
         let dirs = settings.logs.log_dirs();
         let identity = Identity::establish(&dirs, settings.node_id, settings.cluster_id.as_deref())

@@ -13,7 +13,6 @@ use alluvium_log_manager::{Changed, Fetched, Isolation, Log};
 use alluvium_record_format::{LeaderEpoch, Offset};
 use bytes::BytesMut;
 use kafka_protocol::ResponseError;
-use tokio::task::block_in_place;
 use tokio::time::{Instant, sleep_until};
 
 use self::request::{Asked, Request};
@@ -54,9 +53,7 @@ pub(super) async fn answer(
             })
         };
         let reply = if request.is_wide() {
-            // Never closed: all who wait get a turn.
-            let _turn = node.answer_turns.acquire().await.ok();
-            node.usage.busy(|| block_in_place(attempt))
+            node.in_turn(&node.answer_turns, attempt).await
         } else {
             node.usage.busy(attempt)
         };

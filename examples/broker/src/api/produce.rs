@@ -12,7 +12,6 @@ use kafka_protocol::messages::produce_response::{
 };
 use kafka_protocol::messages::{ProduceResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
-use tokio::task::block_in_place;
 
 use super::codes::{self, Refusal, chain};
 use super::encode;
@@ -31,10 +30,8 @@ pub(super) async fn answer(
 ) -> Result<Option<Reply>, Hangup> {
     let request = Request::read(header, frame)?;
     if frame.len() > LARGE || request.is_compressed(frame) {
-        // Never closed: all who wait get a turn.
-        let _turn = node.append_turns.acquire().await.ok();
         let append = || append_all(node, header, &request, frame);
-        node.usage.busy(|| block_in_place(append))
+        node.in_turn(&node.append_turns, append).await
     } else {
         node.usage.busy(|| append_all(node, header, &request, frame))
     }
