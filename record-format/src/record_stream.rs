@@ -97,13 +97,7 @@ impl<'s> RecordStream<'s> {
     ///
     /// In the item, as for [`next_record`](Self::next_record).
     pub fn next_partial(&mut self) -> Option<Result<PartialRecord, Corruption>> {
-        match self.begin() {
-            Ok(true) => {}
-            Ok(false) => return None,
-            Err(error) => return Some(Err(error)),
-        }
-        let partial = self.read_partial();
-        Some(partial.map_err(|kind| self.fail(kind)))
+        self.next_by(Self::read_partial)
     }
 
     /// As [`next_partial`](Self::next_partial), but with every check of
@@ -114,17 +108,24 @@ impl<'s> RecordStream<'s> {
     ///
     /// In the item: the error that [`next_record`](Self::next_record) would give.
     pub fn next_checked(&mut self) -> Option<Result<PartialRecord, Corruption>> {
+        self.next_by(Self::read_checked)
+    }
+
+    pub(crate) const fn context(&self) -> &RecordContext {
+        &self.context
+    }
+
+    fn next_by(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<PartialRecord, CorruptKind>,
+    ) -> Option<Result<PartialRecord, Corruption>> {
         match self.begin() {
             Ok(true) => {}
             Ok(false) => return None,
             Err(error) => return Some(Err(error)),
         }
-        let checked = self.read_checked();
-        Some(checked.map_err(|kind| self.fail(kind)))
-    }
-
-    pub(crate) const fn context(&self) -> &RecordContext {
-        &self.context
+        let partial = read(self);
+        Some(partial.map_err(|kind| self.fail(kind)))
     }
 
     /// Whether a record is to be read. After the last one, the payload must end.
