@@ -129,9 +129,14 @@ pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<(), CliErr
     }
     found.retain(|finding| args.ignore.iter().all(|id| id != finding.pitfall.id()));
     found.sort_by_key(|finding| finding.pitfall);
-    for finding in &found {
-        show(finding, args.json, console);
-        console.spill()?;
+    for same in found.chunk_by(|one, next| one.pitfall == next.pitfall) {
+        for finding in same {
+            show(finding, args.json, console);
+            console.spill()?;
+        }
+        if let ([finding, ..], false) = (same, args.json) {
+            explain(finding.pitfall, console);
+        }
     }
     if !found.is_empty() {
         console.mark_damaged();
@@ -202,8 +207,12 @@ fn show(finding: &Finding, is_json: bool, console: &mut Console) {
         return console.print(format_args!("{object}\n"));
     }
     let bold = console.style(AnsiColor::Yellow.on_default().bold());
-    let dim = console.style(Style::new().dimmed());
     console.print(format_args!("{bold}{id}{bold:#} {subject}\n  {text}\n"));
+}
+
+/// Says once, behind all findings of a pitfall, where it comes from and what helps.
+fn explain(pitfall: Pitfall, console: &mut Console) {
+    let dim = console.style(Style::new().dimmed());
     for (title, paragraph) in [("cause", pitfall.cause()), ("remedy", pitfall.remedy())] {
         for (index, line) in wrap(paragraph, 86).iter().enumerate() {
             let title = if index == 0 { title } else { "" };

@@ -279,6 +279,23 @@ fn a_finding_comes_with_its_cause_and_a_remedy_and_nothing_changes() {
 }
 
 #[test]
+fn cause_and_remedy_stand_once_behind_all_findings_of_a_pitfall() {
+    let mut patient = Patient::healthy();
+    let settings = [("t", "retention.ms", "3600000"), ("u", "retention.ms", "3600000")];
+    patient.write(
+        "disk/__cluster_metadata-0/00000000000000000000.log",
+        metadata(&["t", "u"], &settings),
+    );
+    patient.args.retain(|arg| arg != "--json");
+    let text = patient.examine().text().to_owned();
+    assert_eq!(text.matches("\nretention-below-roll topic u\n  ").count(), 1, "{text}");
+    assert!(text.starts_with("retention-below-roll topic t\n  "), "{text}");
+    assert_eq!(text.matches("  cause   ").count(), 1, "{text}");
+    assert_eq!(text.matches("  remedy  ").count(), 1, "{text}");
+    assert!(text.find("  cause   ") > text.find("topic u"), "{text}");
+}
+
+#[test]
 fn what_is_no_disk_of_kafkas_is_refused() {
     let dir = scratch(&[("x/y", b"")]);
     assert_eq!(run(dir.path(), &["doctor", "x"]).code, Some(2));
