@@ -16,8 +16,8 @@ use crate::broker::{Broker, bases, compacted, t, values};
 use crate::support::{Fixture, NOW, aborted, batch, config, marker, options, transactional};
 
 /// Lets so many changes through, and then none: the process is gone.
-struct Crash {
-    left: AtomicUsize,
+pub(crate) struct Crash {
+    pub(crate) left: AtomicUsize,
 }
 
 impl IoHook for Crash {
@@ -66,8 +66,8 @@ fn fill_overflowed(fixture: &Fixture) -> CleanOptions {
 const FAR: i64 = i32::MAX as i64 + 1;
 
 /// Starts on what a crash left. Nothing is known to be durable, or everything is.
-fn start(log_dir: &Path, end: i64, is_unclean: bool) -> Fixture {
-    let fixture = Fixture::at(log_dir, Io::new());
+pub(crate) fn start(log_dir: &Path, io: Io, end: i64, is_unclean: bool) -> Fixture {
+    let fixture = Fixture::at(log_dir, io);
     let mut settings = LoadConfig::new(Timestamp::new(NOW)).segment(config());
     if !is_unclean {
         settings = settings.recovery_point(Offset::new(end));
@@ -106,7 +106,7 @@ fn crash_at_every_step(
         let outcome = fixture.clean(&options);
         drop(open);
         drop(fixture);
-        let started = start(log_dir.path(), end, is_unclean);
+        let started = start(log_dir.path(), Io::new(), end, is_unclean);
         assert_eq!(started.values(), values, "after {steps} steps");
         assert_wholly(&started.batches(), &before, &after, mixes, steps);
         if outcome.is_ok() {

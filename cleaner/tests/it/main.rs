@@ -7,6 +7,7 @@ mod faults;
 mod field_reports;
 mod map;
 mod misplaced;
+mod model;
 mod page_cache;
 mod prop_model;
 mod support;
