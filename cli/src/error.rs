@@ -66,6 +66,13 @@ pub(crate) enum CliError {
     /// A name that is no command's.
     #[error("there is no command {name}")]
     NoSuchCommand { name: String },
+    /// A directory, pipe or device under the name of a file of a segment.
+    #[error(
+        "{} is {}, not a regular file",
+        path.display(),
+        if *is_dir { "a directory" } else { "a pipe, socket or device" }
+    )]
+    NotAFile { path: PathBuf, is_dir: bool },
     /// A directory that should be that of a partition.
     #[error("{} is no partition directory", path.display())]
     NotAPartition { path: PathBuf },

@@ -63,9 +63,27 @@ pub(crate) struct Partition {
     pub(crate) others: Vec<Other>,
 }
 
+impl Other {
+    /// Why it cannot be what its name says: a file of a segment.
+    pub(crate) fn not_a_file(&self) -> Option<CliError> {
+        self.name.to_str().and_then(SegmentFileName::parse)?;
+        Some(CliError::NotAFile { path: self.path.clone(), is_dir: self.is_dir })
+    }
+}
+
 impl Partition {
-    /// Lists `path`.
+    /// Lists `path`. Refuses a directory, pipe or device under the name of a file of a segment:
+    /// who passes it over takes the log for another one.
     pub(crate) fn read(path: &Path) -> Result<Self, CliError> {
+        let partition = Self::survey(path)?;
+        match partition.others.iter().find_map(Other::not_a_file) {
+            Some(error) => Err(error),
+            None => Ok(partition),
+        }
+    }
+
+    /// Lists `path`. The caller names what among [`others`](Self::others) should be a file.
+    pub(crate) fn survey(path: &Path) -> Result<Self, CliError> {
         let absolute = fs::canonicalize(path).map_err(CliError::io("open", path))?;
         let name = absolute.file_name().and_then(|name| name.to_str());
         let mut partition = Self {

@@ -156,8 +156,11 @@ impl Model {
             self.dirty = report.next_dirty_offset.get();
         }
         assert_eq!(self.logs_from(end), logs_of(spared), "above {end}");
-        let leftovers = |name: &String| name.ends_with(".cleaned") || name.ends_with(".swap");
-        assert!(!self.fixture.names().iter().any(leftovers), "{:?}", self.fixture.names());
+        let is_leftover = |name: &String| {
+            let suffix = SegmentFileName::parse(name).map(|name| name.suffix);
+            matches!(suffix, Some(Suffix::Cleaned | Suffix::Swap))
+        };
+        assert!(!self.fixture.names().iter().any(is_leftover), "{:?}", self.fixture.names());
         self.check(&before);
     }
 

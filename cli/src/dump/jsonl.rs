@@ -76,6 +76,7 @@ pub(crate) fn run(
             Err(
                 error @ (CliError::Io { .. }
                 | CliError::File { .. }
+                | CliError::NotAFile { .. }
                 | CliError::NotAPartition { .. }),
             ) => {
                 console.failure(&error)?;

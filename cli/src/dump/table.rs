@@ -11,7 +11,7 @@ use clap::Args;
 use crate::console::Console;
 use crate::error::CliError;
 use crate::log_file::LogFile;
-use crate::partition::{Partition, is_small_file, must_be_partition};
+use crate::partition::{Other, Partition, is_small_file, must_be_partition};
 
 /// Options of the table.
 #[derive(Args, Debug)]
@@ -64,7 +64,11 @@ pub(crate) fn run(
 fn dump(path: &Path, options: &Options, console: &mut Console) -> Result<(), CliError> {
     if path.is_dir() {
         must_be_partition(path)?;
-        for (_, log) in Partition::read(path)?.logs() {
+        let partition = Partition::survey(path)?;
+        for error in partition.others.iter().filter_map(Other::not_a_file) {
+            console.failure(&error)?;
+        }
+        for (_, log) in partition.logs() {
             dump_file(&log.path, options, console)?;
         }
         return Ok(());

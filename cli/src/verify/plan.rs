@@ -82,7 +82,7 @@ impl Plan {
     }
 
     fn add_partition(&mut self, path: &Path, is_alone: bool) -> Result<(), CliError> {
-        let partition = Partition::read(path)?;
+        let partition = Partition::survey(path)?;
         let mut findings = Findings::default();
         let epochs = epochs(path, &mut findings)?;
         let bases: Vec<Offset> = partition.logs().map(|(segment, _)| segment.base).collect();

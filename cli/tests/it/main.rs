@@ -10,6 +10,7 @@ mod dump_kafka_damaged;
 mod dump_table;
 mod lookup;
 mod memory;
+mod odd_files;
 mod operations;
 mod pages;
 mod process;
