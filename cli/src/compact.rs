@@ -116,19 +116,26 @@ pub(crate) fn run(args: &CompactArgs, console: &mut Console) -> Result<(), CliEr
         .high_watermark(range.high_watermark)
         .active_producers(producers::active(&partition, ends.end, now)?)
         .dry_run(args.dry_run);
-    match clean(args, &segments, &options) {
-        Ok(report) => {
-            show::report(&report, args.dry_run, console);
-            if args.dry_run {
-                return Ok(());
+    if args.dry_run {
+        return match clean(args, &segments, &options) {
+            Ok(report) => {
+                show::report(&report, true, console);
+                Ok(())
             }
-            match partition.key() {
-                Some(key) => data.note(CheckpointKind::Cleaner, &key, report.next_dirty_offset),
-                None => Ok(()),
-            }
-        }
-        Err(error) => damage_or_error(error, console),
+            Err(error) => damage_or_error(error, console),
+        };
     }
+    data.unmarked(|data| {
+        let report = match clean(args, &segments, &options) {
+            Ok(report) => report,
+            Err(error) => return damage_or_error(error, console),
+        };
+        show::report(&report, false, console);
+        match partition.key() {
+            Some(key) => data.note(CheckpointKind::Cleaner, &key, report.next_dirty_offset),
+            None => Ok(()),
+        }
+    })
 }
 
 /// The settings of the partition's topic, as far as they are known.

@@ -102,7 +102,8 @@ impl DataDir {
     }
 
     /// Runs work that a crash may leave half done: a start after it must not take the directory for
-    /// one that was closed properly. The marker is put back when the work is done.
+    /// one that was closed properly. The marker goes before the work begins, and is put back when
+    /// all of it is done and durable; after a failure it stays away.
     pub(crate) fn unmarked<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, CliError>,

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use alluvium_log_manager::{Clock, LogConfig, SystemClock};
+use alluvium_log_manager::{Clock, LogConfig, LogOptions, SystemClock};
 use alluvium_record_format::Offset;
 use alluvium_recovery::{
     CheckpointKind, LoadConfig, LoadReport, Progress as LoadProgress, Warning, plan,
@@ -79,25 +79,37 @@ pub(crate) fn run(args: &RecoverArgs, console: &mut Console) -> Result<(), CliEr
         return Ok(());
     }
     let lock = data.lock()?;
-    for partition in &partitions {
-        let mut options = data.options(partition, config.clone()).lock(lock.clone());
-        if args.all {
-            options = options.recovery_point(Offset::default());
+    data.unmarked(|data| {
+        for partition in &partitions {
+            let options = data.options(partition, config.clone()).lock(lock.clone());
+            let report = recover(args, data, partition, options)?;
+            show(args, partition, &report, console)?;
         }
-        let bar = Bar::new(partition);
-        let opened = options.open_with_progress(&partition.path, &mut |step| bar.show(step));
-        bar.finish();
-        let (log, report) = opened.map_err(|source| CliError::Log { source })?;
-        let closed = log.close().map_err(|source| CliError::Log { source })?;
-        let end = log.log_end_offset();
-        drop(log);
-        if let Some(key) = partition.key() {
-            data.set(CheckpointKind::RecoveryPoint, &key, closed.recovery_point)?;
-            data.move_checkpoints(&key, closed.log_start_offset, end)?;
-        }
-        show(args, partition, &report, console)?;
+        Ok(())
+    })
+}
+
+/// Brings one partition into order, and its checkpoints.
+fn recover(
+    args: &RecoverArgs,
+    data: &mut DataDir,
+    partition: &Partition,
+    mut options: LogOptions,
+) -> Result<LoadReport, CliError> {
+    if args.all {
+        options = options.recovery_point(Offset::default());
     }
-    Ok(())
+    let bar = Bar::new(partition);
+    let opened = options.open_with_progress(&partition.path, &mut |step| bar.show(step));
+    bar.finish();
+    let (log, report) = opened.map_err(|source| CliError::Log { source })?;
+    let closed = log.close().map_err(|source| CliError::Log { source })?;
+    let end = log.log_end_offset();
+    if let Some(key) = partition.key() {
+        data.set(CheckpointKind::RecoveryPoint, &key, closed.recovery_point)?;
+        data.move_checkpoints(&key, closed.log_start_offset, end)?;
+    }
+    Ok(report)
 }
 
 fn load_config(

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use alluvium_log_manager::LogConfig;
-use alluvium_segment::{FilePool, PartitionDir, Segment};
+use alluvium_segment::{DirLock, FilePool, PartitionDir, Segment, SegmentError};
 use alluvium_sparse_index::{BatchInfo, BuiltIndexes, IndexBuilder};
 use clap::Args;
 
@@ -45,25 +45,29 @@ Examples:
 /// Runs the command.
 pub(crate) fn run(args: &ReindexArgs, console: &mut Console) -> Result<(), CliError> {
     let config = args.topic.config(console)?;
-    let data = data_dir(&args.dir, console)?;
+    let mut data = data_dir(&args.dir, console)?;
     let partitions = partitions(&args.dir)?;
-    let lock = data.lock_unless(args.dry_run)?;
-    let verb = if args.dry_run { "would rebuild" } else { "rebuilt" };
-    for partition in &partitions {
-        let stale = stale(partition, &config)?;
-        if let (Some(lock), false) = (&lock, stale.is_empty()) {
-            let pool = FilePool::for_this_process();
-            let dir = PartitionDir::open(&partition.path, lock, &pool);
-            let dir = dir.map_err(|source| CliError::Segment { source })?;
-            for (files, _) in &stale {
-                let segment = Segment::open(&dir, files.base, config.segment());
-                let segment = segment.map_err(|source| CliError::Segment { source })?;
-                segment
-                    .rebuild_indexes()
-                    .and_then(|_| segment.flush())
-                    .map_err(|source| CliError::Segment { source })?;
-            }
-            dir.sync_names().map_err(|source| CliError::Segment { source })?;
+    match data.lock_unless(args.dry_run)? {
+        None => reindex(&partitions, &config, None, console),
+        Some(lock) => data.unmarked(|_| reindex(&partitions, &config, Some(&lock), console)),
+    }
+}
+
+/// Rebuilds what is stale under a lock, or says what would be.
+fn reindex(
+    partitions: &[Partition],
+    config: &LogConfig,
+    lock: Option<&DirLock>,
+    console: &mut Console,
+) -> Result<(), CliError> {
+    let verb = if lock.is_some() { "rebuilt" } else { "would rebuild" };
+    for partition in partitions {
+        let stale = stale(partition, config)?;
+        if let Some(lock) = lock
+            && !stale.is_empty()
+        {
+            rebuild(partition, &stale, config, lock)
+                .map_err(|source| CliError::Segment { source })?;
         }
         for (files, which) in &stale {
             let log = files.log.as_ref().map_or(Path::new(""), |log| &log.path);
@@ -75,6 +79,21 @@ pub(crate) fn run(args: &ReindexArgs, console: &mut Console) -> Result<(), CliEr
         console.spill()?;
     }
     Ok(())
+}
+
+fn rebuild(
+    partition: &Partition,
+    stale: &[(SegmentFiles, &'static str)],
+    config: &LogConfig,
+    lock: &DirLock,
+) -> Result<(), SegmentError> {
+    let dir = PartitionDir::open(&partition.path, lock, &FilePool::for_this_process())?;
+    for (files, _) in stale {
+        let segment = Segment::open(&dir, files.base, config.segment())?;
+        segment.rebuild_indexes()?;
+        segment.flush()?;
+    }
+    dir.sync_names()
 }
 
 /// The segments whose indexes are not what a rebuild gives, and which of them.

@@ -110,35 +110,39 @@ pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliErr
     let now = args.now.map_or_else(|| SystemClock::default().now(), Timestamp::new);
     let lock = data.lock_unless(args.dry_run)?;
     let is_one = partitions.len() == 1 && partitions[0].path == args.dir;
-    for partition in &partitions {
-        if is_metadata(partition) {
-            if !args.json {
-                let name = partition.path.display();
-                console
-                    .print(format_args!("{name}: left alone, it keeps snapshots, not records\n"));
-            }
-            continue;
-        }
-        let own = partition.key().and_then(|key| topics.of(key.topic()));
-        let (policy, config) = match own {
-            Some(own) => (Policy::Topic, settings.of_topic(own)?),
-            None => match policy(partition, &data, &settings, is_one) {
-                policy @ (Policy::InCheckpoint | Policy::Internal) => {
-                    (policy, compacted(&settings.log)?)
+    let mut work = |data: &mut DataDir| {
+        for partition in &partitions {
+            if is_metadata(partition) {
+                if !args.json {
+                    let name = partition.path.display();
+                    console.print(format_args!(
+                        "{name}: left alone, it keeps snapshots, not records\n"
+                    ));
                 }
-                policy => (policy, settings.log.clone()),
-            },
-        };
-        let decided = match &lock {
-            None => plan(partition, &data, &config, now, console)?,
-            Some(lock) => apply(partition, &mut data, config, now, lock)?,
-        };
-        let (state, plan) = decided;
-        let decision = Decision { partition, policy, own, state, plan };
-        show::decision(&decision, args, console);
-        console.spill()?;
-    }
-    Ok(())
+                continue;
+            }
+            let own = partition.key().and_then(|key| topics.of(key.topic()));
+            let (policy, config) = match own {
+                Some(own) => (Policy::Topic, settings.of_topic(own)?),
+                None => match policy(partition, data, &settings, is_one) {
+                    policy @ (Policy::InCheckpoint | Policy::Internal) => {
+                        (policy, compacted(&settings.log)?)
+                    }
+                    policy => (policy, settings.log.clone()),
+                },
+            };
+            let decided = match &lock {
+                None => plan(partition, data, &config, now, console)?,
+                Some(lock) => apply(partition, data, config, now, lock)?,
+            };
+            let (state, plan) = decided;
+            let decision = Decision { partition, policy, own, state, plan };
+            show::decision(&decision, args, console);
+            console.spill()?;
+        }
+        Ok(())
+    };
+    if lock.is_some() { data.unmarked(work) } else { work(&mut data) }
 }
 
 /// Whether this is the metadata log, which keeps snapshots instead of records.

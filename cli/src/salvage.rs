@@ -1,9 +1,9 @@
 //! `alluvium salvage`: every sound batch of a damaged partition into a new one.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::PathBuf;
 
-use alluvium_log_manager::{AppendError, Log};
+use alluvium_log_manager::{AppendError, Log, LogOptions};
 use alluvium_record_format::{Entry, LeaderEpoch, Offset};
 use alluvium_segment::PartitionDirName;
 use clap::Args;
@@ -63,13 +63,27 @@ pub(crate) fn run(args: &SalvageArgs, console: &mut Console) -> Result<(), CliEr
         return Err(CliError::io("make", &args.out)(error));
     }
     fs::create_dir_all(&args.out).map_err(CliError::io("make", &args.out))?;
+    let config = args.topic.config(console)?;
+    // The copy may lie in a log directory that was closed properly; half of a copy was not.
+    let mut around = DataDir::above(&args.out, console)?;
+    let options = Log::options().config(config).lock(around.lock()?);
+    around.unmarked(|_| copy(args, &partition, options, console))
+}
+
+/// Copies what is sound.
+fn copy(
+    args: &SalvageArgs,
+    partition: &Partition,
+    options: LogOptions,
+    console: &mut Console,
+) -> Result<(), CliError> {
     let metadata = args.dir.join("partition.metadata");
     if metadata.is_file() {
         let to = args.out.join("partition.metadata");
         fs::copy(&metadata, &to).map_err(CliError::io("copy", &metadata))?;
+        File::open(&to).and_then(|file| file.sync_all()).map_err(CliError::io("sync", &to))?;
     }
-    let config = args.topic.config(console)?;
-    let log = Log::open(&args.out, config).map_err(|source| CliError::Log { source })?;
+    let log = options.open(&args.out).map_err(|source| CliError::Log { source })?;
     let mut salvage = Salvage { args, log, inflater: Inflater::default(), kept: 0, lost: 0 };
     for (segment, file) in partition.logs() {
         let file = LogFile::open(&file.path)?;

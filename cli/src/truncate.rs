@@ -59,17 +59,16 @@ pub(crate) fn run(args: &TruncateArgs, console: &mut Console) -> Result<(), CliE
     }
     let lock = data.lock()?;
     let options = data.options(&partition, args.topic.config(console)?).lock(lock);
-    let log = options.open(&partition.path).map_err(|source| CliError::Log { source })?;
-    let before = log.log_end_offset();
-    let is_cut = data.unmarked(|data| {
+    let (before, is_cut, end) = data.unmarked(|data| {
+        let log = options.open(&partition.path).map_err(|source| CliError::Log { source })?;
+        let before = log.log_end_offset();
         let is_cut = log.truncate_to(target).map_err(|source| CliError::Log { source })?;
         log.close().map_err(|source| CliError::Log { source })?;
         if let Some(key) = partition.key() {
             data.move_checkpoints(&key, log.log_start_offset(), log.log_end_offset())?;
         }
-        Ok(is_cut)
+        Ok((before, is_cut, log.log_end_offset()))
     })?;
-    let end = log.log_end_offset();
     let name = partition.path.display();
     if is_cut {
         console.print(format_args!("{name}: cut from offset {before} to {end}\n"));

@@ -2,11 +2,14 @@
 //! run changes no byte.
 
 use std::fs;
+use std::time::SystemTime;
 
 use alluvium_segment::DirLock;
 
 use crate::disk::{copy, state};
 use crate::process::run;
+
+const MARKER: &str = ".kafka_cleanshutdown";
 
 /// Every command that changes something, called so that it has something to change.
 const CHANGING: &[&[&str]] = &[
@@ -96,4 +99,70 @@ fn a_lock_that_cannot_be_opened_is_not_blamed_on_a_broker() {
         assert!(run.stderr.contains("cannot be locked"), "{args:?}: {}", run.stderr);
         assert!(!run.stderr.contains("broker"), "{args:?}: {}", run.stderr);
     }
+}
+
+/// What makes each command fail after it has begun to change the disk: a file that cannot be
+/// written, or read. It is as good as a crash at that moment.
+const OBSTACLES: &[(&[&str], &str)] = &[
+    (&["compact", "--now", "1900000000000", "plain-0"], "cleaner-offset-checkpoint.tmp"),
+    (&["recover", "--all", "plain-0"], "recovery-point-offset-checkpoint.tmp"),
+    (
+        &["reindex", "--set", "index.interval.bytes=100", "."],
+        "transactions-0/00000000000000000004.index",
+    ),
+    (
+        &["retain", "--now", "1900000000000", "--set", "retention.ms=1", "plain-0"],
+        "recovery-point-offset-checkpoint.tmp",
+    ),
+    (&["truncate", "plain-0", "--to", "3"], "replication-offset-checkpoint.tmp"),
+];
+
+#[test]
+fn a_command_that_stops_half_way_leaves_no_marker_of_a_clean_stop() {
+    for (args, obstacle) in OBSTACLES {
+        let dir = disk();
+        let marker = dir.path().join(MARKER);
+        let kept = fs::read(&marker).unwrap();
+        let obstacle = dir.path().join(obstacle);
+        if obstacle.exists() {
+            fs::remove_file(&obstacle).unwrap();
+        }
+        fs::create_dir(&obstacle).unwrap();
+        let before = state(dir.path());
+        let failed = run(dir.path(), args);
+        assert_eq!(failed.code, Some(2), "{args:?}: {}", failed.text());
+        assert!(!marker.exists(), "{args:?}: {}", failed.stderr);
+        let without_marker: Vec<_> =
+            before.into_iter().filter(|(name, _)| name.as_os_str() != MARKER).collect();
+        assert!(state(dir.path()) != without_marker, "{args:?}: it had changed something");
+
+        fs::remove_dir(obstacle).unwrap();
+        fs::write(&marker, &kept).unwrap();
+        let done = run(dir.path(), args);
+        assert_ne!(done.code, Some(2), "{args:?}: {}", done.stderr);
+        assert_eq!(fs::read(&marker).unwrap(), kept, "{args:?}: it comes back when all is done");
+    }
+}
+
+#[test]
+fn every_command_that_changes_a_partition_is_stopped_half_way() {
+    let mut stopped: Vec<_> = OBSTACLES.iter().map(|(args, _)| args[0]).collect();
+    let mut changing: Vec<_> = CHANGING.iter().map(|args| args[0]).collect();
+    changing.retain(|name| *name != "salvage");
+    stopped.dedup();
+    changing.dedup();
+    assert_eq!(stopped, changing);
+}
+
+#[test]
+fn a_copy_of_what_is_sound_is_made_in_a_log_directory_without_a_marker() {
+    let dir = disk();
+    let marker = dir.path().join(MARKER);
+    let kept = fs::read(&marker).unwrap();
+    fs::File::open(&marker).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    let done = run(dir.path(), &["salvage", "plain-0", "rescue-0"]);
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert_eq!(fs::read(&marker).unwrap(), kept);
+    let written = fs::metadata(&marker).unwrap().modified().unwrap();
+    assert_ne!(written, SystemTime::UNIX_EPOCH, "it was away, and is written anew");
 }
