@@ -25,13 +25,13 @@ mod truncate;
 mod watermark;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use alluvium_record_format::{LeaderEpoch, Offset};
 use alluvium_recovery::{LeaderEpochCache, ProducerState, SnapshotDir};
-use alluvium_segment::{ActiveSegment, PartitionDir};
+use alluvium_segment::{ActiveSegment, PartitionDir, SegmentError};
 
 use crate::notify::Notifier;
 use crate::sync::{ArcSwap, ArcSwapOption, AtomicBool, AtomicI64, AtomicU8, Mutex};
@@ -70,7 +70,9 @@ pub struct Log {
 /// What readers and the writer share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    name: String,
+    opened_as: String,
+    /// The name of a log that has come to its new disk.
+    renamed_to: OnceLock<String>,
     dir: Arc<PartitionDir>,
     config: ArcSwap<LogConfig>,
     clock: Arc<dyn Clock>,
@@ -117,10 +119,11 @@ pub(crate) struct Writer {
 }
 
 impl Log {
-    /// The name of the partition's directory, `topic-partition`.
+    /// The name of the partition's directory, `topic-partition`; of a copy on its way to another disk
+    /// the one with `-future`, until it takes the place of the log.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.shared.name
+        self.shared.name()
     }
 
     /// The partition's directory.
@@ -208,9 +211,20 @@ impl Log {
     pub fn changed(&self, seen: LogVersion) -> Changed {
         Changed::new(Arc::clone(&self.shared.notifier), seen)
     }
+
+    /// Gives a copy that has come to its new disk the name of the log, once and for all.
+    pub(crate) fn take_name(&self, name: String) -> Result<(), SegmentError> {
+        self.shared.dir.rename(&name)?;
+        self.shared.renamed_to.get_or_init(|| name);
+        Ok(())
+    }
 }
 
 impl Shared {
+    fn name(&self) -> &str {
+        self.renamed_to.get().unwrap_or(&self.opened_as)
+    }
+
     fn log_start(&self) -> Offset {
         Offset::new(self.log_start.load(Ordering::Acquire))
     }

@@ -88,7 +88,7 @@ impl Shared {
     }
 
     fn commit_span(&self, from: Offset, to: Offset) -> tracing::Span {
-        tracing::debug_span!("commit", log = self.name, from = from.get(), to = to.get())
+        tracing::debug_span!("commit", log = self.name(), from = from.get(), to = to.get())
     }
 
     /// Makes all batches durable that are in the log now. Returns how long the syncs took, without

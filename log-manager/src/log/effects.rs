@@ -88,7 +88,7 @@ impl Effect {
                 let files = Arc::downgrade(&files);
                 let work = move |shared: &Shared| {
                     if let Some(files) = files.upgrade() {
-                        files.delete(&shared.name, &shared.health, shared.dir.io());
+                        files.delete(shared.name(), &shared.health, shared.dir.io());
                         shared.doomed.forget(&files);
                     }
                 };
@@ -119,6 +119,6 @@ fn task_of(
 fn report(shared: &Shared, result: Result<(), LogError>) {
     if let Err(error) = result {
         let error: &dyn std::error::Error = &error;
-        tracing::warn!(log = shared.name, error, "background work failed");
+        tracing::warn!(log = shared.name(), error, "background work failed");
     }
 }

@@ -87,7 +87,7 @@ impl Shared {
         self.write_epochs_locked()?;
         let took = started.elapsed();
         crate::metrics::flushed(took);
-        tracing::debug!(log = self.name, to = new_recovery_point.get(), ?took, "flushed");
+        tracing::debug!(log = self.name(), to = new_recovery_point.get(), ?took, "flushed");
         let writer = self.writer.lock();
         if writer.truncation_count == truncation_count {
             let target = new_recovery_point.min(self.log_end()).get();
@@ -100,7 +100,7 @@ impl Shared {
 
     fn flush_span(&self, from: Offset, to: Offset) -> Span {
         let (from, to) = (from.get(), to.get());
-        tracing::info_span!("flush", log = self.name, from, to, segments = Empty, bytes = Empty)
+        tracing::info_span!("flush", log = self.name(), from, to, segments = Empty, bytes = Empty)
     }
 
     /// Makes the files durable that recovery has written.

@@ -4,7 +4,7 @@ use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use alluvium_recovery::{LoadConfig, LoadReport, LoadedLog, Progress, load, sync_directory};
 use alluvium_segment::{ActiveSegment, Birth, DirLock, FilePool, PartitionDir};
@@ -130,7 +130,8 @@ impl LogOptions {
         let unsynced = loaded.unsynced.iter().map(|name| partition.file_path(*name)).collect();
         let high_watermark = self.high_watermark.unwrap_or(loaded.log_start_offset);
         let shared = Arc::new(Shared {
-            name: dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            opened_as: dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            renamed_to: OnceLock::new(),
             dir: partition,
             config: ArcSwap::from_pointee(self.config),
             clock: self.clock,

@@ -112,7 +112,7 @@ impl Log {
         replacement.retire().map_err(|source| self.dir_failed(source))?;
         effects.run(shared);
         tracing::info!(
-            log = shared.name,
+            log = shared.name(),
             old = replacement.old_segments().len(),
             new = replacement.new_segments().len(),
             "replaced segments"

@@ -107,7 +107,7 @@ impl Writer {
         if offset <= min {
             return Ok(false);
         }
-        tracing::info!(log = shared.name, from = min.get(), to = offset.get(), "log start moves");
+        tracing::info!(log = shared.name(), from = min.get(), to = offset.get(), "log start moves");
         self.raise_log_start(shared, offset);
         if self.epochs.truncate_from_start(offset) {
             self.publish_epochs(shared);
@@ -141,7 +141,7 @@ impl Writer {
         if count == 0 {
             return Ok((0, 0));
         }
-        tracing::info!(log = shared.name, count, ?rule, "deleting old segments");
+        tracing::info!(log = shared.name(), count, ?rule, "deleting old segments");
         self.delete_first(shared, config, count, effects)?;
         crate::metrics::segments_deleted(count);
         Ok((count, bytes_of(&segments.all()[..count])))
@@ -215,7 +215,7 @@ impl Shared {
     /// not of all.
     fn delete_old_segments(&self, effects: &mut Effects) -> Result<usize, LogError> {
         let config = self.config.load();
-        let (name, segments, bytes) = (&self.name, Empty, Empty);
+        let (name, segments, bytes) = (self.name(), Empty, Empty);
         let span = tracing::info_span!("retention", log = name, segments, bytes).entered();
         let (mut deleted, mut deleted_bytes) = (0, 0);
         for &rule in RetentionRule::of(&config) {
@@ -253,6 +253,6 @@ fn warn_of_future(shared: &Shared, found: RetentionFinding) {
         && found.is_from_the_future()
     {
         let timestamp = largest.get();
-        tracing::warn!(log = shared.name, timestamp, "a record from the future keeps segments");
+        tracing::warn!(log = shared.name(), timestamp, "a record from the future keeps segments");
     }
 }

@@ -50,7 +50,7 @@ impl Writer {
         let farthest = incoming.last_offset.get().saturating_sub(i64::from(i32::MAX));
         let first = incoming.first_offset.unwrap_or(Offset::new(farthest));
         let base = self.roll(shared, config, Some(first), effects)?;
-        tracing::debug!(log = shared.name, base = base.get(), ?reason, "rolled a new segment");
+        tracing::debug!(log = shared.name(), base = base.get(), ?reason, "rolled a new segment");
         Ok(())
     }
 
@@ -68,7 +68,7 @@ impl Writer {
         effects: &mut Effects,
     ) -> Result<Offset, LogError> {
         let base = expected.unwrap_or(Offset::new(0)).max(shared.log_end());
-        let _span = tracing::info_span!("roll", log = shared.name, base = base.get()).entered();
+        let _span = tracing::info_span!("roll", log = shared.name(), base = base.get()).entered();
         let segments = shared.segments.load_full();
         let active = segments.active();
         if active.base_offset() == base && active.size_bytes() == 0 {

@@ -154,8 +154,8 @@ impl Writer {
         effects: &mut Effects,
     ) -> Result<(), LogError> {
         let to = offset.get();
-        let _span = tracing::info_span!("truncate", log = shared.name, to).entered();
-        tracing::info!(log = shared.name, to, "Truncating log");
+        let _span = tracing::info_span!("truncate", log = shared.name(), to).entered();
+        tracing::info!(log = shared.name(), to, "Truncating log");
         self.truncation_count += 1;
         self.located_unstable = None;
         let segments = shared.segments.load_full();
@@ -197,8 +197,8 @@ impl Writer {
         effects: &mut Effects,
     ) -> Result<(), LogError> {
         let at = offset.get();
-        let _span = tracing::info_span!("truncate", log = shared.name, to = at).entered();
-        tracing::info!(log = shared.name, at, "Truncating and starting log");
+        let _span = tracing::info_span!("truncate", log = shared.name(), to = at).entered();
+        tracing::info!(log = shared.name(), at, "Truncating and starting log");
         self.truncation_count += 1;
         self.located_unstable = None;
         let segments = shared.segments.load_full();

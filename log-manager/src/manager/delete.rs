@@ -67,7 +67,7 @@ impl LogManager {
             .flush(true)
             .map_err(|source| ManagerError::Log { partition: partition.to_string(), source })?;
         let name = PartitionDirName::new(partition.topic(), partition.partition());
-        let renamed = future.log.dir().rename(&name.to_string());
+        let renamed = future.log.take_name(name.to_string());
         renamed.map_err(|source| ManagerError::Directory { source })?;
         // The new name is durable before the old one goes: a crash would leave a copy without a log.
         if let Err(source) = sync_directory(shared.pool.io(), future.dir.path()) {

@@ -368,7 +368,10 @@ fn a_log_moves_to_another_disk_and_keeps_its_watermark() {
     fetched.slice.unwrap().read_to(&mut bytes).unwrap();
     future.append_as_follower(&bytes, LeaderEpoch::new(0)).unwrap();
     cluster.faults.calls.lock().unwrap().clear();
+    assert!(future.name().ends_with("-future"));
     let moved = manager.promote_future(&t(0)).unwrap();
+    // Found by `cargo xtask crash`: it went by the name of the copy until the next start.
+    assert_eq!((moved.name(), future.name()), ("t-0", "t-0"));
     // Found by `cargo xtask crash`: with the old name gone and the new one not durable yet, the
     // log was lost. In between comes a sync of the directory.
     let calls = cluster.faults.calls.lock().unwrap().clone();
