@@ -18,11 +18,15 @@ pub(crate) struct History {
 pub(crate) struct LogHistory {
     /// The record at each offset, as a reader sees it, those of an append under way included.
     live: BTreeMap<i64, u64>,
-    /// What else may be found at an offset: what was cut off, and the cut may not be durable.
+    /// What else may be found at an offset: what was cut off, while the cut may not be durable, and
+    /// what an append that failed may have left. Neither outlives the next thing acknowledged.
     ghosts: HashMap<i64, Vec<u64>>,
     /// First and last offset of each batch of the live records.
     batches: Vec<(i64, i64)>,
     end: i64,
+    /// Where a batch began that the last truncation has halved, until something is appended or the
+    /// log is opened anew.
+    halved: Option<i64>,
     /// Appended and not acknowledged yet.
     pending: Vec<(i64, u64)>,
     /// Everything below is durable.
@@ -54,9 +58,12 @@ impl History {
         let log = self.logs.entry(name.to_owned()).or_default();
         match (verb, &numbers?[..]) {
             ("append", &[stamp, count]) => log.begin_append(stamp.unsigned_abs(), count),
-            ("acked", []) => log.pending.clear(),
+            ("acked", []) => log.acknowledge(),
             ("failed", []) => log.fail_append(),
-            ("flushed", &[end]) => log.flush(end),
+            ("flushed", &[end]) => {
+                ensure!(end == log.end, "flushed to {end}, and {name} ends at {}", log.end);
+                log.flush();
+            }
             ("truncate", &[to]) => {
                 log.flushed = log.flushed.min(log.batch_start(to));
                 log.is_cutting = true;
@@ -64,7 +71,7 @@ impl History {
             ("truncated", &[to]) => log.truncate(to),
             ("delete", &[to]) => log.start = log.start.max(to),
             ("deleted", &[to]) => log.start = to,
-            ("end", &[end]) => log.end = end,
+            ("end", &[end]) => log.open(end)?,
             ("moving", []) => log.is_moving = true,
             ("moved", []) => log.is_moving = false,
             ("compact", &[to]) => log.compacted = log.compacted.max(to),
@@ -77,7 +84,7 @@ impl History {
     pub(crate) fn keep_all(&mut self) {
         for log in self.logs.values_mut().filter(|log| !log.is_cutting) {
             log.fail_append();
-            log.flushed = log.end;
+            log.flushed = log.durable_end();
         }
     }
 
@@ -111,12 +118,31 @@ impl LogHistory {
         self.batches.retain(|batch| batch.1 < self.end);
     }
 
-    fn flush(&mut self, end: i64) {
-        // Where a truncation has halved a batch, there is no record below the end: a start finds
-        // the end behind the last batch.
-        let kept = self.batches.last().map_or(0, |batch| batch.1 + 1);
-        self.flushed = self.flushed.max(end.min(kept));
-        self.ghosts.retain(|offset, _| *offset >= end);
+    fn acknowledge(&mut self) {
+        self.pending.clear();
+        self.ghosts.clear();
+        self.halved = None;
+    }
+
+    fn flush(&mut self) {
+        self.flushed = self.flushed.max(self.durable_end());
+        self.ghosts.clear();
+    }
+
+    /// Where a start finds the end, if nothing is lost. After a truncation to an offset inside a
+    /// batch that is below the end: Kafka cuts whole batches, and gives the offset that was asked for
+    /// to the next record. Only that record would tell a start of the gap, so there is nothing in
+    /// it that a flush could keep: no record was ever acknowledged there and is still live.
+    fn durable_end(&self) -> i64 {
+        self.halved.unwrap_or(self.end)
+    }
+
+    /// The process has opened the log, and found this end.
+    fn open(&mut self, end: i64) -> Result<()> {
+        let expected = self.durable_end();
+        ensure!(end == expected, "opened with the end {end}, {expected} was acknowledged");
+        (self.end, self.halved) = (end, None);
+        Ok(())
     }
 
     /// Where the batch begins that holds this offset.
@@ -129,6 +155,7 @@ impl LogHistory {
         // A batch that the cut would halve goes as a whole.
         let is_cut = |batch: &&(i64, i64)| batch.1 >= to;
         let from = self.batches.iter().find(is_cut).map_or(to, |batch| batch.0.min(to));
+        self.halved = (from < to).then_some(from).or(self.halved.filter(|halved| *halved < to));
         self.batches.retain(|batch| batch.1 < to);
         for (offset, stamp) in self.live.split_off(&from) {
             self.ghosts.entry(offset).or_default().push(stamp);
@@ -163,11 +190,7 @@ impl LogHistory {
             );
         }
         self.check_holes(found)?;
-        ensure!(
-            end >= self.flushed.min(self.end),
-            "the log ends at {end}, {} was flushed",
-            self.flushed
-        );
+        ensure!(end >= self.flushed, "the log ends at {end}, {} was flushed", self.flushed);
         let found: HashMap<i64, u64> =
             found.iter().map(|record| (record.offset, record.stamp)).collect();
         for (offset, stamp) in self.live.range(self.start..self.flushed.max(self.start)) {
@@ -197,5 +220,66 @@ impl LogHistory {
     fn comes_again(&self, offset: i64, stamp: u64) -> bool {
         let mut later = self.live.range(offset + 1..self.compacted);
         later.any(|(_, other)| other % 7 == stamp % 7)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(marks: &[&str]) -> History {
+        let mut history = History::default();
+        for mark in marks {
+            history.take(mark).unwrap();
+        }
+        history
+    }
+
+    fn found(records: impl IntoIterator<Item = (i64, u64)>) -> Vec<Found> {
+        records.into_iter().map(|(offset, stamp)| Found { offset, stamp }).collect()
+    }
+
+    /// Batches of offsets 0 to 2 and 3 to 7, cut at 5, which halves the second one.
+    const HALVED: [&str; 8] = [
+        "append t-0 1 3",
+        "acked t-0",
+        "append t-0 4 5",
+        "acked t-0",
+        "flushed t-0 8",
+        "truncate t-0 5",
+        "truncated t-0 5",
+        "flushed t-0 5",
+    ];
+
+    #[test]
+    fn a_log_that_was_cut_inside_a_batch_ends_where_that_batch_began() {
+        let history = told(&HALVED);
+        let log = history.log("t-0").unwrap();
+        log.check(0, 3, &found([(0, 1), (1, 2), (2, 3)])).unwrap();
+        assert!(log.check(0, 2, &found([(0, 1), (1, 2)])).is_err(), "a flushed record is gone");
+        told(&[&HALVED[..], &["end t-0 3"]].concat());
+        let mut history = history;
+        assert!(history.take("end t-0 5").is_err(), "a start knows nothing of the gap");
+    }
+
+    #[test]
+    fn a_record_behind_the_gap_is_kept_like_any_other() {
+        let after = ["append t-0 9 1", "acked t-0", "flushed t-0 6"];
+        let history = told(&[&HALVED[..], &after].concat());
+        let log = history.log("t-0").unwrap();
+        log.check(0, 6, &found([(0, 1), (1, 2), (2, 3), (5, 9)])).unwrap();
+        assert!(log.check(0, 3, &found([(0, 1), (1, 2), (2, 3)])).is_err());
+        assert!(log.check(0, 6, &found([(0, 1), (1, 2), (2, 3)])).is_err());
+    }
+
+    #[test]
+    fn what_was_cut_off_may_come_back_until_something_else_is_acknowledged() {
+        let back = found((0..8).zip(1..));
+        let cut = told(&HALVED[..7]);
+        cut.log("t-0").unwrap().check(0, 8, &back).unwrap();
+        for after in [&["flushed t-0 5"][..], &["append t-0 9 1", "acked t-0"]] {
+            let history = told(&[&HALVED[..7], after].concat());
+            assert!(history.log("t-0").unwrap().check(0, 8, &back).is_err(), "{after:?}");
+        }
     }
 }
