@@ -13,6 +13,7 @@ mod start;
 mod stop;
 mod stray;
 mod tasks;
+mod unloaded;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,7 @@ use data_dir::DataDir;
 use delete::Deletion;
 use options::IsStray;
 use tasks::Schedule;
+use unloaded::Unloaded;
 
 /// All logs of a broker, on one or more disks (`log.dirs`).
 ///
@@ -66,6 +68,8 @@ struct Shared {
     futures: DashMap<TopicPartition, Hosted>,
     /// Logs whose disk has failed: they must not be made again elsewhere.
     offline: DashMap<TopicPartition, Arc<DataDir>>,
+    /// Logs that could not be loaded, on disks that are in service.
+    unloaded: DashMap<TopicPartition, Unloaded>,
     /// Settings of topics beside the defaults.
     topics: RwLock<HashMap<String, LogConfig>>,
     deletions: Mutex<Vec<Deletion>>,
@@ -89,7 +93,7 @@ impl LogManager {
     ///
     /// # Errors
     ///
-    /// `Unknown`; `Offline` where its disk has failed.
+    /// `Unknown`; `Offline` where its disk has failed; `NotLoaded` where the start could not load it.
     pub fn log(&self, partition: &TopicPartition) -> Result<Log, ManagerError> {
         self.shared.hosted(partition).map(|hosted| hosted.log)
     }
@@ -198,10 +202,17 @@ impl Shared {
             return Ok(hosted.clone());
         }
         self.retire_failed_dirs();
-        match self.offline.get(partition) {
-            Some(dir) => Err(ManagerError::Offline { path: dir.path().to_path_buf() }),
-            None => Err(ManagerError::Unknown { partition: partition.to_string() }),
+        if let Some(dir) = self.offline.get(partition) {
+            return Err(ManagerError::Offline { path: dir.path().to_path_buf() });
         }
+        let partition_name = partition.to_string();
+        Err(match self.unloaded.get(partition) {
+            Some(unloaded) => ManagerError::NotLoaded {
+                partition: partition_name,
+                source: Arc::clone(&unloaded.reason),
+            },
+            None => ManagerError::Unknown { partition: partition_name },
+        })
     }
 
     /// The settings of a topic's logs.

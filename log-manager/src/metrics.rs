@@ -17,6 +17,7 @@
 //! | `log_size_bytes` | gauge, bytes | of all logs: the sum of `Size` |
 //! | `log_count` | gauge, logs | in service |
 //! | `log_offline_dirs` | gauge, directories | have failed: `OfflineLogDirectoryCount` |
+//! | `log_offline_count` | gauge, logs | on failed disks, or not loadable: `OfflineReplicaCount` |
 //! | `log_remaining_to_load` | gauge, logs | a start has still to load them: `remainingLogsToRecover` |
 
 use std::time::Duration;
@@ -44,6 +45,8 @@ pub const SIZE_BYTES: &str = "log_size_bytes";
 pub const LOGS: &str = "log_count";
 /// Log directories that have failed: `OfflineLogDirectoryCount`.
 pub const OFFLINE_DIRS: &str = "log_offline_dirs";
+/// Logs on directories that have failed, and those that could not be loaded: `OfflineReplicaCount`.
+pub const OFFLINE_LOGS: &str = "log_offline_count";
 /// Logs that a start has still to load: `remainingLogsToRecover`.
 pub const LOGS_TO_LOAD: &str = "log_remaining_to_load";
 
@@ -69,6 +72,7 @@ pub fn describe_metrics() {
     describe_gauge!(SIZE_BYTES, "bytes of all logs");
     describe_gauge!(LOGS, "logs in service");
     describe_gauge!(OFFLINE_DIRS, "log directories that have failed");
+    describe_gauge!(OFFLINE_LOGS, "logs on failed directories, or that could not be loaded");
     describe_gauge!(LOGS_TO_LOAD, "logs that a start has still to load");
 }
 
@@ -120,11 +124,16 @@ pub(crate) fn read_from_disk() {
 }
 
 /// The state of all logs at a tick.
-pub(crate) fn state(logs: usize, segments: usize, size_bytes: u64, offline_dirs: usize) {
+pub(crate) fn state(logs: usize, segments: usize, size_bytes: u64) {
     gauge!(LOGS).set(rounded(logs));
     gauge!(SEGMENTS).set(rounded(segments));
-    gauge!(OFFLINE_DIRS).set(rounded(offline_dirs));
     gauge!(SIZE_BYTES).set(rounded(usize::try_from(size_bytes).unwrap_or(usize::MAX)));
+}
+
+/// What is out of service at a tick.
+pub(crate) fn offline(dirs: usize, logs: usize) {
+    gauge!(OFFLINE_DIRS).set(rounded(dirs));
+    gauge!(OFFLINE_LOGS).set(rounded(logs));
 }
 
 pub(crate) fn to_load(logs: usize) {
@@ -152,7 +161,7 @@ mod tests {
             .filter_map(quoted)
             .collect();
         let rows = source.lines().filter_map(|line| line.strip_prefix("//! | `log_")).count();
-        assert_eq!((names.len(), rows), (13, 13));
+        assert_eq!((names.len(), rows), (14, 14));
         for name in names {
             assert!(source.contains(&format!("//! | `{name}` |")), "{name}");
         }

@@ -67,6 +67,7 @@ impl Shared {
                 let offset = offset_of(&entry.log, kind)?;
                 Some((TopicPartition::clone(entry.key()), offset))
             })
+            .chain(self.offsets_of_unloaded(dir, kind))
             .collect()
     }
 }

@@ -1,5 +1,6 @@
 //! New logs, and copies on their way to another disk.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +10,7 @@ use alluvium_recovery::{FileError, PartitionMetadata, TopicPartition, sync_direc
 use alluvium_segment::PartitionDirName;
 
 use super::data_dir::{DataDir, KeptInCheckpoint};
-use super::{Hosted, LogManager, ManagerError, Shared};
+use super::{LogManager, ManagerError, Shared};
 use crate::{Log, LogError, LogOptions};
 
 /// What is known of a log that may have to be made.
@@ -56,8 +57,8 @@ impl LogManager {
     ///
     /// # Errors
     ///
-    /// `Offline` where the log lies, or may lie, on a disk that has failed; `InconsistentTopicId`;
-    /// `UnknownDir`; `AllOffline`; `Log` where it cannot be made.
+    /// `Offline` where the log lies, or may lie, on a disk that has failed; `NotLoaded`;
+    /// `InconsistentTopicId`; `UnknownDir`; `AllOffline`; `Log` where it cannot be made.
     pub fn get_or_create(
         &self,
         partition: &TopicPartition,
@@ -68,7 +69,7 @@ impl LogManager {
         shared.check_running()?;
         match shared.hosted(partition) {
             Ok(hosted) => {
-                shared.check_topic_id(partition, &hosted, new.topic_id)?;
+                shared.check_topic_id(partition, &hosted.log.dir().path(), new.topic_id)?;
                 return Ok(hosted.log);
             }
             Err(ManagerError::Unknown { .. }) => {}
@@ -134,12 +135,11 @@ impl Shared {
     fn check_topic_id(
         &self,
         partition: &TopicPartition,
-        hosted: &Hosted,
+        dir: &Path,
         expected: Option<Uuid>,
     ) -> Result<(), ManagerError> {
         let Some(expected) = expected else { return Ok(()) };
-        let dir = hosted.log.dir().path();
-        let metadata = PartitionMetadata::read(self.pool.io(), &dir)
+        let metadata = PartitionMetadata::read(self.pool.io(), dir)
             .map_err(|source| ManagerError::File { source })?;
         match metadata {
             Some(found) if found.topic_id != expected => Err(ManagerError::InconsistentTopicId {
@@ -149,7 +149,7 @@ impl Shared {
             }),
             Some(_) => Ok(()),
             None => PartitionMetadata::new(expected)
-                .write(self.pool.io(), &dir)
+                .write(self.pool.io(), dir)
                 .map_err(|source| ManagerError::File { source }),
         }
     }
@@ -181,21 +181,28 @@ impl Shared {
         let path = dir.path().join(name.to_string());
         let failed =
             |source: LogError| ManagerError::Log { partition: partition.to_string(), source };
-        if let Err(source) = std::fs::create_dir(&path) {
-            dir.fail(LogError::Directory { path: path.clone(), source });
-            return Err(ManagerError::Offline { path });
-        }
+        let is_made = match std::fs::create_dir(&path) {
+            Ok(()) => true,
+            // Put there by hand, or left by a creation that failed: what it holds is recovered.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => false,
+            Err(source) => {
+                dir.fail(LogError::Directory { path: path.clone(), source });
+                return Err(ManagerError::Offline { path });
+            }
+        };
         if let Err(source) = self.sync_name(dir) {
             dir.fail(LogError::File { source });
             return Err(ManagerError::Offline { path });
         }
-        if let Some(topic_id) = topic_id
+        if !is_made {
+            self.check_topic_id(partition, &path, topic_id)?;
+        } else if let Some(topic_id) = topic_id
             && let Err(source) = PartitionMetadata::new(topic_id).write(self.pool.io(), &path)
         {
             dir.fail(LogError::File { source });
             return Err(ManagerError::Offline { path });
         }
-        let log = self.log_options(dir, partition).clean(true).open(&path).map_err(failed)?;
+        let log = self.log_options(dir, partition).clean(is_made).open(&path).map_err(failed)?;
         self.host(partition.clone(), log.clone(), dir, is_future)?;
         tracing::info!(dir = %path.display(), "Created log");
         Ok(log)

@@ -1,6 +1,7 @@
 //! Why an operation on the logs of a broker failed.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use alluvium_recovery::{FileError, MetaConflict};
 use alluvium_segment::{LockError, SegmentError};
@@ -80,6 +81,15 @@ pub enum ManagerError {
     Offline {
         /// The log directory.
         path: PathBuf,
+    },
+    /// The start could not load the log: something is wrong with its own files.
+    #[error("{partition} could not be loaded")]
+    #[non_exhaustive]
+    NotLoaded {
+        /// The partition.
+        partition: String,
+        /// Why.
+        source: Arc<LogError>,
     },
     /// There is no such log.
     #[error("{partition} has no log here")]

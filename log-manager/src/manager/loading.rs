@@ -25,6 +25,14 @@ struct Job {
     is_future: bool,
 }
 
+/// What has become of a log.
+enum Outcome {
+    Loaded(LoadReport),
+    Failed(Arc<LogError>),
+    /// All of its disk is offline.
+    DirFailed,
+}
+
 impl Shared {
     /// Loads the logs of every directory: `num.recovery.threads.per.data.dir` threads for each,
     /// all directories at a time.
@@ -44,6 +52,21 @@ impl Shared {
             outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         }
         Ok(())
+    }
+
+    /// The logs of directories that have failed: by name, as far as the names can be read.
+    pub(super) fn name_offline(&self) {
+        for dir in self.dirs.iter().filter(|dir| !dir.is_live()) {
+            let entries = fs::read_dir(dir.path()).into_iter().flatten().flatten();
+            for entry in entries {
+                let parsed = PartitionDirName::parse(&entry.file_name().to_string_lossy());
+                let parsed = parsed.filter(|name| name.state == PartitionDirState::Current);
+                if let Some(name) = parsed {
+                    let partition = TopicPartition::new(name.topic, name.partition);
+                    self.offline.insert(partition, Arc::clone(dir));
+                }
+            }
+        }
     }
 
     fn load_dir(
@@ -70,13 +93,13 @@ impl Shared {
         tell(StartProgress::Found { dir: dir.path().to_path_buf(), logs: jobs.len() });
         crate::metrics::to_load(jobs.len());
         let queue = Mutex::new(jobs);
-        let loaded = Mutex::new(Vec::new());
+        let outcomes = Mutex::new(Vec::new());
         let refused = Mutex::new(None);
         let work = || {
             while let Some(job) = take(&queue).filter(|_| dir.is_live()) {
                 let name = job.partition.to_string();
                 match self.load(dir, &checkpoints, job) {
-                    Ok(done) => loaded.lock().push(done),
+                    Ok(done) => outcomes.lock().push(done),
                     Err(error) => drop(refused.lock().get_or_insert(error)),
                 }
                 crate::metrics::loaded();
@@ -86,7 +109,16 @@ impl Shared {
         thread::scope(|scope| {
             (0..self.config.recovery_threads()).for_each(|_| drop(scope.spawn(work)));
         });
-        report.loaded = loaded.into_inner();
+        for Job { partition, .. } in queue.into_inner() {
+            self.offline.insert(partition, Arc::clone(dir));
+        }
+        for (partition, outcome) in outcomes.into_inner() {
+            match outcome {
+                Outcome::Loaded(loaded) => report.loaded.push((partition, loaded)),
+                Outcome::Failed(reason) => report.not_loaded.push((partition, reason)),
+                Outcome::DirFailed => {}
+            }
+        }
         report.stray.extend(dir.take_strays());
         report.loaded.sort_by(|(one, _), (other, _)| one.cmp(other));
         refused.into_inner().map_or(Ok(()), Err)
@@ -132,7 +164,7 @@ impl Shared {
         dir: &Arc<DataDir>,
         checkpoints: &Checkpoints,
         job: Job,
-    ) -> Result<(TopicPartition, LoadReport), ManagerError> {
+    ) -> Result<(TopicPartition, Outcome), ManagerError> {
         let Job { path, partition, is_future } = job;
         let offset = |offsets: &alluvium_recovery::OffsetCheckpoint| {
             offsets.offset(&partition).unwrap_or_default()
@@ -150,9 +182,8 @@ impl Shared {
         let (log, report) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                // The disk cannot be trusted; other disks can.
-                dir.fail(error);
-                return Ok((partition, LoadReport::default()));
+                let failed = self.load_failed(&partition, error, dir, checkpoints);
+                return Ok((partition, failed.map_or(Outcome::DirFailed, Outcome::Failed)));
             }
         };
         if self.is_stray(&partition, &path) {
@@ -160,7 +191,7 @@ impl Shared {
         } else {
             self.host(partition.clone(), log, dir, is_future)?;
         }
-        Ok((partition, report))
+        Ok((partition, Outcome::Loaded(report)))
     }
 
     /// Takes a log into service.

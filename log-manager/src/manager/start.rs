@@ -41,6 +41,9 @@ pub struct DirReport {
     pub failure: Option<String>,
     /// The logs that were loaded, with what was mended in each.
     pub loaded: Vec<(TopicPartition, LoadReport)>,
+    /// The logs that could not be loaded although their disk is in service, with the reason. The
+    /// others of the directory are; it is not marked clean at the next stop.
+    pub not_loaded: Vec<(TopicPartition, Arc<LogError>)>,
     /// Names that are no partition's: left alone. Kafka refuses to start there.
     pub foreign: Vec<String>,
     /// The names of partitions that are not this broker's (`-stray`), those included that became
@@ -93,7 +96,7 @@ impl ManagerOptions {
     /// a time, and recovers those of directories that were not stopped properly.
     ///
     /// A directory that fails is offline from then on, with the reason in the report; the others
-    /// start.
+    /// start. Where only a log's own files are in the way, only that log is out of service.
     ///
     /// Source: `LogManager.loadLogs` in Kafka.
     ///
@@ -131,6 +134,7 @@ impl ManagerOptions {
                 logs: DashMap::new(),
                 futures: DashMap::new(),
                 offline: DashMap::new(),
+                unloaded: DashMap::new(),
                 topics: RwLock::new(self.topics),
                 deletions: Mutex::default(),
                 changing: Mutex::default(),
@@ -142,6 +146,7 @@ impl ManagerOptions {
         for (dir, told) in shared.dirs.iter().zip(&mut report.dirs) {
             told.failure = dir.failure();
         }
+        shared.name_offline();
         shared.retire_failed_dirs();
         if !shared.dirs.iter().any(|dir| dir.is_live()) {
             return Err(ManagerError::AllOffline);

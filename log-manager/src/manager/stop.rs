@@ -90,7 +90,8 @@ impl Shared {
             (0..self.config.recovery_threads()).for_each(|_| drop(scope.spawn(work)));
         });
         let failed = failed.into_inner();
-        let closed = dir.is_live() && failed.is_empty() && all_clean.into_inner();
+        let all_loaded = !self.has_unloaded(dir);
+        let closed = dir.is_live() && failed.is_empty() && all_loaded && all_clean.into_inner();
         let is_clean = closed && self.mark_clean(dir, broker_epoch);
         DirStop { path: dir.path().to_path_buf(), is_clean, failed }
     }

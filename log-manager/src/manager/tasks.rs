@@ -137,7 +137,8 @@ impl Shared {
         }
         let offline = self.dirs.iter().filter(|dir| !dir.is_live()).count();
         crate::metrics::read_from_disk();
-        crate::metrics::state(self.logs.len(), segments, size_bytes, offline);
+        crate::metrics::state(self.logs.len(), segments, size_bytes);
+        crate::metrics::offline(offline, self.offline.len() + self.unloaded.len());
     }
 
     fn write_everywhere(&self, kind: CheckpointKind) {

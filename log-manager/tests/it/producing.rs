@@ -1,6 +1,6 @@
 //! Idempotent and transactional producers.
 
-use alluvium_log_manager::{AppendError, ErrorCode, Log};
+use alluvium_log_manager::{AppendError, ErrorCode, Isolation, Log};
 use alluvium_record_format::{Offset, TxnOutcome};
 
 use crate::batches::{NOW, marker, sequenced, transactional};
@@ -132,6 +132,14 @@ fn a_marker_whose_index_entry_failed_keeps_its_offset_and_holds_readers_back() {
     assert_eq!(log.last_stable_offset(), Offset::new(0));
     let closed = log.close().unwrap();
     assert!(!closed.clean);
+    drop(log);
+    // Recovery makes the entry from the marker, and readers go on.
+    let log = disk.options().after_close(&closed).open(disk.dir()).unwrap();
+    assert_eq!(disk.file("00000000000000000000.txnindex").len(), 34);
+    log.update_high_watermark(Offset::new(3)).unwrap();
+    assert_eq!(log.last_stable_offset(), Offset::new(3));
+    let fetched = log.read(Offset::new(0), 1000, Isolation::TxnCommitted, true).unwrap();
+    assert_eq!(fetched.aborted.unwrap().len(), 1);
 }
 
 /// FR-029: a refusal changes neither file nor state.

@@ -69,6 +69,37 @@ fn size_retention_keeps_at_least_the_limit() {
     }
 }
 
+/// FR-053, the second log: three segments as large as they can be, with holes on the disk. Their sum
+/// does not fit into 32 bits.
+#[test]
+fn size_retention_counts_beyond_32_bits() {
+    const LARGEST: u64 = 0x7fff_ffff;
+    for (keep, expected) in [
+        (5_000_000_000, [0, 3, 6, 9].as_slice()),
+        (2 * LARGEST + 1, &[0, 3, 6, 9]),
+        (2 * LARGEST, &[3, 6, 9]),
+        (LARGEST, &[6, 9]),
+    ] {
+        let disk = Disk::with(|config| config.retention_bytes(Some(keep)));
+        let log = disk.open_clean();
+        for each in l3() {
+            follow(&log, &each);
+            log.roll().unwrap();
+        }
+        let closed = log.close().unwrap();
+        drop(log);
+        for base in [0, 3, 6] {
+            let path = disk.dir().join(format!("{base:020}.log"));
+            File::options().write(true).open(path).unwrap().set_len(LARGEST).unwrap();
+        }
+        let log = disk.options().after_close(&closed).open(disk.dir()).unwrap();
+        assert_eq!(log.size_bytes(), 3 * LARGEST);
+        log.update_high_watermark(Offset::new(9)).unwrap();
+        log.delete_old_segments().unwrap();
+        assert_eq!(bases(&log), expected, "{keep}");
+    }
+}
+
 #[test]
 fn nothing_goes_that_is_not_below_the_high_watermark() {
     let disk = Disk::with(|config| config.retention_bytes(Some(0)));

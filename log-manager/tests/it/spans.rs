@@ -11,8 +11,8 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::batches::l3;
-use crate::disk::{Disk, follow};
+use crate::batches::{NOW, batch, l3, sequenced};
+use crate::disk::{Disk, append, follow};
 
 /// Writes down, for the thread that asks, every span with its fields when it closes, and every
 /// event's fields. One for the process: while several come and go, `tracing` may take a place in
@@ -166,4 +166,38 @@ fn the_failure_of_a_directory_is_a_span_once() {
     let failures = lines.iter().filter(|line| line.starts_with("dir_failure "));
     assert_eq!(failures.count(), 1, "{lines:#?}");
     assert!(has(&lines, &["log directory goes offline"]), "{lines:#?}");
+}
+
+/// FR-054: however many segments it keeps.
+#[test]
+fn a_record_from_the_future_is_warned_of_once_in_a_pass() {
+    const FAR: i64 = 75 * 365 * 86_400_000;
+    let disk = Disk::with(|config| {
+        config.retention_ms(Some(1000)).message_timestamp_after_max_ms(FAR.unsigned_abs())
+    });
+    let log = disk.open_clean();
+    for time in [NOW.get() + FAR, NOW.get() + FAR, NOW.get() - 1001] {
+        append(&log, &batch(&[(None, time)]));
+        log.roll().unwrap();
+    }
+    log.update_high_watermark(Offset::new(3)).unwrap();
+    let lines = seen(|| assert_eq!(log.delete_old_segments().unwrap(), 0));
+    let warnings = lines.iter().filter(|line| line.contains("a record from the future"));
+    assert_eq!(warnings.count(), 1, "{lines:#?}");
+}
+
+/// FR-082: the rule is kept as Kafka has it, so that it is told where it costs a producer.
+#[test]
+fn a_start_that_forgets_producers_of_old_records_says_so_once() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    for producer in [7, 8, 9] {
+        append(&log, &sequenced(producer, 0, &[1000]));
+    }
+    let closed = log.close().unwrap();
+    drop(log);
+    let lines = seen(|| drop(disk.options().after_close(&closed).open(disk.dir()).unwrap()));
+    let told = lines.iter().filter(|line| line.contains("left out producers"));
+    assert_eq!(told.collect::<Vec<_>>().len(), 1, "{lines:#?}");
+    assert!(has(&lines, &["left out producers", "expired=3"]), "{lines:#?}");
 }
