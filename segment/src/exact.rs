@@ -7,7 +7,12 @@
 //! `index.interval.bytes`.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
+
+#[cfg(all(test, loom))]
+use loom::sync::atomic::AtomicU64;
+#[cfg(not(all(test, loom)))]
+use std::sync::atomic::AtomicU64;
 
 use alluvium_record_format::Offset;
 use alluvium_sparse_index::OffsetNeighbours;

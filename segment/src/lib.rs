@@ -15,6 +15,7 @@ mod names;
 pub mod page_cache;
 mod partition_dir;
 mod pool;
+mod published;
 mod recover;
 pub mod replace;
 mod segment;

@@ -13,7 +13,7 @@ mod views;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use alluvium_record_format::{Offset, Position};
 use alluvium_sparse_index::{TimeEntry, TransactionIndexFile};
@@ -26,6 +26,7 @@ use crate::index_slot::IndexSlot;
 use crate::names::{FileKind, SegmentFileName, Suffix};
 use crate::partition_dir::PartitionDir;
 use crate::pool::PooledFile;
+use crate::published::{Published, TakingBack};
 use crate::walk::{BatchWalker, file_size};
 
 pub(crate) use indexes::{OffsetHints, TimeHints};
@@ -49,10 +50,8 @@ pub struct Segment {
     /// Of each file, in the order of [`FileKind::SEGMENT`].
     suffixes: [AtomicU8; 4],
     log: Arc<PooledFile>,
-    /// Bytes that hold batches. The file may be longer: preallocated, or being written.
-    size: AtomicU32,
-    /// Odd while a truncation is under way.
-    truncations: AtomicU32,
+    /// How many bytes hold batches. The file may be longer: preallocated, or being written.
+    published: Published,
     /// An [`ActiveSegment`](crate::ActiveSegment) exists for it.
     active: AtomicBool,
     /// Its files were removed: what has their names now is another segment's.
@@ -127,8 +126,7 @@ impl Segment {
             config: Mutex::new(config),
             suffixes: std::array::from_fn(|_| AtomicU8::new(suffix.to_u8())),
             log: Arc::default(),
-            size: AtomicU32::new(size),
-            truncations: AtomicU32::new(0),
+            published: Published::new(size),
             active: AtomicBool::new(false),
             deleted: AtomicBool::new(false),
             offset_index: Arc::default(),
@@ -150,7 +148,7 @@ impl Segment {
     /// Bytes of batches in it now.
     #[must_use]
     pub fn size_bytes(&self) -> u32 {
-        self.size.load(Ordering::Acquire)
+        self.published.size()
     }
 
     /// Its directory.
@@ -254,7 +252,7 @@ impl Segment {
     }
 
     pub(crate) fn publish_size(&self, size: u32) {
-        self.size.store(size, Ordering::Release);
+        self.published.show(size);
     }
 
     pub(crate) fn set_largest(&self, entry: Option<TimeEntry>) {
@@ -295,26 +293,14 @@ impl Segment {
     }
 
     /// Tells readers that what they found may be cut off meanwhile, until the guard is dropped.
-    pub(crate) fn begin_truncation(&self) -> Truncation<'_> {
-        self.truncations.fetch_add(1, Ordering::AcqRel);
-        Truncation { segment: self }
+    pub(crate) fn begin_truncation(&self) -> TakingBack<'_> {
+        self.published.take_back()
     }
 }
 
 impl Drop for Segment {
     fn drop(&mut self) {
         self.dir.forget(self.base);
-    }
-}
-
-/// A truncation under way.
-pub(crate) struct Truncation<'a> {
-    segment: &'a Segment,
-}
-
-impl Drop for Truncation<'_> {
-    fn drop(&mut self) {
-        self.segment.truncations.fetch_add(1, Ordering::AcqRel);
     }
 }
 

@@ -1,7 +1,8 @@
 //! `schedules`: the parts without a lock under model checkers, which choose the thread that goes on.
 //!
 //! `shuttle` runs a whole log, its files included, under schedules drawn by a seed; `loom` goes
-//! through every order that the memory model allows for the words of an index. Both live in unit tests
+//! through every order that the memory model allows for the words of an index, and for what a segment
+//! shows beside its writer. Both live in unit tests
 //! that a plain build leaves out: they are built with a `cfg` for the crate under test alone, so that
 //! all below it is what the other tests have built.
 
@@ -48,8 +49,9 @@ struct Checked {
 }
 
 const INDEX: Checked = Checked { package: "alluvium-sparse-index", checker: "loom" };
+const SEGMENT: Checked = Checked { package: "alluvium-segment", checker: "loom" };
 const LOG: Checked = Checked { package: "alluvium-log-manager", checker: "shuttle" };
-const CHECKED: [Checked; 2] = [INDEX, LOG];
+const CHECKED: [Checked; 3] = [INDEX, SEGMENT, LOG];
 
 impl Checked {
     /// Builds the unit tests of the crate in the workspace at `root`, and returns the program.

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::atomic::{Ordering, fence};
 
 use alluvium_record_format::{BatchHeader, CorruptClass, Offset, Position};
 use alluvium_sparse_index::{OffsetEntry, OffsetNeighbours};
@@ -74,17 +73,14 @@ impl Segment {
         Ok(found.as_ref().map(Place::of))
     }
 
-    /// Counts truncations and new indexes; odd while one is under way. What was seen of the segment
-    /// in one generation stays so as long as it lasts.
+    /// Changes with truncations and new indexes: see [`Published`](crate::published::Published).
     pub(super) fn generation(&self) -> u32 {
-        self.truncations.load(Ordering::Acquire)
+        self.published.generation()
     }
 
-    /// Whether no truncation was under way since this generation was seen, nor is one now.
+    /// Whether nothing was taken back since this generation was seen, nor is something now.
     pub(super) fn is_still(&self, generation: u32) -> bool {
-        // What was read of the index was read before.
-        fence(Ordering::Acquire);
-        generation.is_multiple_of(2) && generation == self.truncations.load(Ordering::Relaxed)
+        self.published.is_still(generation)
     }
 
     /// The first batch whose last offset is not below `target`.

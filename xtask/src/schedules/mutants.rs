@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Checked, INDEX, LOG};
+use super::{Checked, INDEX, LOG, SEGMENT};
 use crate::workspace;
 
 /// One wrong build: what stands in a file, and what is put in its place.
@@ -23,7 +23,13 @@ struct Mutant {
 const LOOK_UPS: &str = "published::schedules::\
     words_that_a_reader_takes_belong_together_whatever_the_writer_takes_back";
 
-const MUTANTS: [Mutant; 8] = [
+const ENTRIES: &str = "published::schedules::\
+    what_reads_learn_of_an_entry_is_not_believed_of_the_one_that_comes_in_its_place";
+
+const SIZES: &str = "published::schedules::\
+    a_reader_sees_the_bytes_of_a_size_in_one_generation_or_finds_out";
+
+const MUTANTS: [Mutant; 13] = [
     Mutant {
         name: "a look-up does not see that words were taken back",
         checked: INDEX,
@@ -47,6 +53,46 @@ const MUTANTS: [Mutant; 8] = [
         right: "self.0.store(next.pack(), Ordering::Release);\n    }\n\n    /// Takes",
         wrong: "self.0.store(next.pack(), Ordering::Relaxed);\n    }\n\n    /// Takes",
         found_by: LOOK_UPS,
+    },
+    Mutant {
+        name: "what was read of an index may have been read after the generation",
+        checked: SEGMENT,
+        file: "segment/src/published.rs",
+        right: "        fence(Ordering::Acquire);\n",
+        wrong: "",
+        found_by: ENTRIES,
+    },
+    Mutant {
+        name: "what a truncation changes may be seen before the new generation",
+        checked: SEGMENT,
+        file: "segment/src/published.rs",
+        right: "        fence(Ordering::Release);\n",
+        wrong: "",
+        found_by: ENTRIES,
+    },
+    Mutant {
+        name: "what was learned of an entry is believed in every generation",
+        checked: SEGMENT,
+        file: "segment/src/exact.rs",
+        right: "found >> u32::BITS == u64::from(generation) && found & bit != 0",
+        wrong: "found & bit != 0",
+        found_by: ENTRIES,
+    },
+    Mutant {
+        name: "what one generation learned is kept under the name of the next",
+        checked: SEGMENT,
+        file: "segment/src/exact.rs",
+        right: "{ found } else { tag };",
+        wrong: "{ found } else { found & u64::from(u32::MAX) | tag };",
+        found_by: ENTRIES,
+    },
+    Mutant {
+        name: "a size may be seen before the bytes that it counts",
+        checked: SEGMENT,
+        file: "segment/src/published.rs",
+        right: "self.size.store(size, Ordering::Release);",
+        wrong: "self.size.store(size, Ordering::Relaxed);",
+        found_by: SIZES,
     },
     Mutant {
         name: "readers see bytes before the log end comes to them",
