@@ -62,10 +62,6 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 }
 
 impl Condvar {
-    pub(crate) const fn new() -> Self {
-        Self(sync::Condvar::new())
-    }
-
     pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
         let held = guard.0.take().unwrap();
         guard.0 = Some(self.0.wait(held).unwrap());
