@@ -11,7 +11,7 @@ use crate::clean::Progress;
 use crate::error::CleanError;
 use crate::group::values;
 use crate::host::CleanHost;
-use crate::keys::{HASHED_AT_ONCE, Hashed, Key, Reader};
+use crate::keys::{HASHED_AT_ONCE, Hashed, Key, KeyBytes, Reader};
 use crate::offset_map::{OffsetMap, Put};
 use crate::options::CleanOptions;
 use crate::transactions::Transactions;
@@ -229,7 +229,11 @@ pub(crate) fn control_type(
 ) -> Result<Option<i16>, Corruption> {
     let mut kind = Ok(None);
     reader.keys(batch, max_record_bytes, |key| {
-        kind = ControlRecord::type_of(key.bytes).map(Some);
+        let bytes = key.bytes.map(|bytes| match bytes {
+            KeyBytes::Whole(bytes) => bytes,
+            KeyBytes::Hashed(_) => &[], // no control record has a key that long
+        });
+        kind = ControlRecord::type_of(bytes).map(Some);
         false
     })?;
     kind.map_err(|kind| kind.at(batch.payload_position()))

@@ -115,10 +115,11 @@ impl Cleaner {
     #[must_use]
     pub fn new(config: CleanerConfig) -> Self {
         let verdicts_bytes = config.map_bytes / 16;
+        let map = OffsetMap::sharing(config.map_bytes, config.load_factor, verdicts_bytes);
         Self {
-            map: OffsetMap::sharing(config.map_bytes, config.load_factor, verdicts_bytes),
             verdicts: Verdicts::new(verdicts_bytes.max(LEAST_VERDICTS_BYTES)),
-            scratch: Scratch::new(),
+            scratch: Scratch::of(&map),
+            map,
         }
     }
 
@@ -132,7 +133,9 @@ impl Cleaner {
     /// for each key either way. Offsets never change.
     ///
     /// Two walks: one over the dirty part, one over everything up to its end. Checksums are
-    /// compared in both. Memory: that of the map, three times the largest batch, and 16 MiB.
+    /// compared in both. Memory: that of the map, three times the largest batch, and 16 MiB,
+    /// whatever a batch inflates to; beside that, the window of a zstd frame above 2 MiB, a chunk
+    /// of snappy, or the messages of one wrapper of magic 0 or 1.
     ///
     /// Source: `Cleaner.doClean` in Kafka; `docs/format/compaction.md`.
     ///

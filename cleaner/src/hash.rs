@@ -1,5 +1,7 @@
 //! The keyed hash of record keys, of 128 bits.
 
+use std::fmt;
+
 /// Hashes with a secret of its own, so that nobody can choose keys that collide.
 ///
 /// Keys of up to 64 bytes are hashed by multiplication: the sum of their words and their length,
@@ -14,7 +16,7 @@ pub(crate) struct KeyHasher {
     k1: u64,
     start: Factors,
     length: Factors,
-    words: [Factors; SHORT_BYTES / 8],
+    words: [Factors; KeyHasher::SHORT_BYTES / 8],
     tail: Factors,
 }
 
@@ -41,10 +43,19 @@ impl KeyHasher {
         }
     }
 
+    /// Begins the hash of a key that comes in pieces, and is longer than
+    /// [`SHORT_BYTES`](Self::SHORT_BYTES).
+    pub(crate) const fn begin(&self) -> LongHash {
+        LongHash { state: State::new(self.k0, self.k1), tail: [0; 8], len: 0 }
+    }
+
+    /// The longest key that is hashed by multiplication.
+    pub(crate) const SHORT_BYTES: usize = 64;
+
     /// Both halves of the hash of `key`.
     #[inline]
     pub(crate) fn hash(&self, key: &[u8]) -> (u64, u64) {
-        if key.len() > SHORT_BYTES {
+        if key.len() > Self::SHORT_BYTES {
             return sip::<1, 3>(self.k0, self.k1, key);
         }
         let mut sum = self.start;
@@ -82,9 +93,47 @@ fn last_word(key: &[u8]) -> u64 {
     key.iter().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// The longest key that is hashed by multiplication.
-const SHORT_BYTES: usize = 64;
+/// The hash of a long key, as far as it has come.
+#[derive(Clone, Copy)]
+pub(crate) struct LongHash {
+    state: State,
+    /// The last bytes that are no whole word, and zeros.
+    tail: [u8; 8],
+    len: usize,
+}
 
+impl LongHash {
+    /// Takes in the next piece of the key.
+    pub(crate) fn update(&mut self, piece: &[u8]) {
+        let held = self.len % 8;
+        self.len = self.len.wrapping_add(piece.len());
+        let (head, rest) = piece.split_at(piece.len().min((8 - held) % 8));
+        self.tail[held..held + head.len()].copy_from_slice(head);
+        if held > 0 {
+            if held + head.len() < 8 {
+                return;
+            }
+            self.word(self.tail);
+        }
+        let (words, tail) = rest.as_chunks::<8>();
+        for word in words {
+            self.word(*word);
+        }
+        self.tail = [0; 8];
+        self.tail[..tail.len()].copy_from_slice(tail);
+    }
+
+    /// What [`KeyHasher::hash`] gives for the whole key.
+    pub(crate) fn finish(self) -> (u64, u64) {
+        self.state.end::<1, 3>(self.tail, self.len)
+    }
+
+    const fn word(&mut self, word: [u8; 8]) {
+        self.state.word(u64::from_le_bytes(word), 1);
+    }
+}
+
+#[derive(Clone, Copy)]
 struct State {
     v0: u64,
     v1: u64,
@@ -93,6 +142,32 @@ struct State {
 }
 
 impl State {
+    const fn new(k0: u64, k1: u64) -> Self {
+        Self {
+            v0: k0 ^ 0x736f_6d65_7073_6575,
+            v1: k1 ^ 0x646f_7261_6e64_6f6d ^ 0xee,
+            v2: k0 ^ 0x6c79_6765_6e65_7261,
+            v3: k1 ^ 0x7465_6462_7974_6573,
+        }
+    }
+
+    /// Both halves of the hash of `len` bytes, of which `tail` is no whole word.
+    #[inline]
+    fn end<const WORD: usize, const END: usize>(mut self, tail: [u8; 8], len: usize) -> (u64, u64) {
+        let [low, ..] = len.to_le_bytes();
+        let [rest @ .., _] = tail;
+        let mut last = [0; 8];
+        last[..7].copy_from_slice(&rest);
+        last[7] = low;
+        self.word(u64::from_le_bytes(last), WORD);
+        self.v2 ^= 0xee;
+        self.rounds(END);
+        let first = self.output();
+        self.v1 ^= 0xdd;
+        self.rounds(END);
+        (first, self.output())
+    }
+
     const fn rounds(&mut self, count: usize) {
         let mut done = 0;
         while done < count {
@@ -123,34 +198,27 @@ impl State {
 
 #[inline]
 fn sip<const WORD: usize, const END: usize>(k0: u64, k1: u64, key: &[u8]) -> (u64, u64) {
-    let mut state = State {
-        v0: k0 ^ 0x736f_6d65_7073_6575,
-        v1: k1 ^ 0x646f_7261_6e64_6f6d ^ 0xee,
-        v2: k0 ^ 0x6c79_6765_6e65_7261,
-        v3: k1 ^ 0x7465_6462_7974_6573,
-    };
+    let mut state = State::new(k0, k1);
     let (words, tail) = key.as_chunks::<8>();
     for word in words {
         state.word(u64::from_le_bytes(*word), WORD);
     }
     let mut last = [0; 8];
     last[..tail.len()].copy_from_slice(tail);
-    let [low, ..] = key.len().to_le_bytes();
-    last[7] = low;
-    state.word(u64::from_le_bytes(last), WORD);
-    state.v2 ^= 0xee;
-    state.rounds(END);
-    let first = state.output();
-    state.v1 ^= 0xdd;
-    state.rounds(END);
-    (first, state.output())
+    state.end::<WORD, END>(last, key.len())
+}
+
+impl fmt::Debug for LongHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LongHash").field("len", &self.len).finish_non_exhaustive()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
 
-    use super::{KeyHasher, SHORT_BYTES, sip};
+    use super::{KeyHasher, sip};
 
     /// From the reference implementation of SipHash-2-4 with 128 bits, key 00 01 .. 0f.
     #[test]
@@ -177,7 +245,7 @@ mod tests {
     fn keys_of_any_length_that_differ_in_one_bit_or_by_a_zero_differ_in_both_halves() {
         let hasher = KeyHasher::new(7, 9);
         let (mut first, mut second, mut count) = (HashSet::new(), HashSet::new(), 0);
-        for len in 0..SHORT_BYTES + 9 {
+        for len in 0..KeyHasher::SHORT_BYTES + 9 {
             for bit in 0..=8 * len {
                 let mut key = vec![0; len];
                 if bit < 8 * len {
@@ -190,6 +258,26 @@ mod tests {
             }
         }
         assert_eq!((first.len(), second.len()), (count, count));
+    }
+
+    #[test]
+    fn a_key_in_pieces_has_the_hash_of_the_whole() {
+        let hasher = KeyHasher::new(7, 9);
+        let key: Vec<u8> = (0..200).collect();
+        let hash = |pieces: [&[u8]; 3]| {
+            let mut hash = hasher.begin();
+            for piece in pieces {
+                hash.update(piece);
+            }
+            hash.finish()
+        };
+        for len in [65, 66, 71, 72, 73, 100, 200] {
+            let cuts = (0..=len).flat_map(|to| (0..=to).step_by(3).map(move |from| (from, to)));
+            for (from, to) in cuts {
+                let pieces = [&key[..from], &key[from..to], &key[to..len]];
+                assert_eq!(hash(pieces), hasher.hash(&key[..len]), "{from} {to} {len}");
+            }
+        }
     }
 
     #[test]

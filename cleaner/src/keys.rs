@@ -1,17 +1,26 @@
 //! The records of an entry, whatever its magic and codec, below fixed memory.
 
 use alluvium_record_format::{
-    Batch, Codec, CorruptKind, Corruption, Decompressor, LegacyEntry, Offset, Records,
+    Batch, Codec, CorruptKind, Corruption, Decompressor, LegacyEntry, Offset, RecordPiece, Records,
 };
 
+use crate::hash::LongHash;
 use crate::offset_map::{OffsetMap, Place};
 
 /// What the rules look at.
 #[derive(Clone, Copy)]
 pub(crate) struct Key<'a> {
     pub(crate) offset: Offset,
-    pub(crate) bytes: Option<&'a [u8]>,
+    pub(crate) bytes: Option<KeyBytes<'a>>,
     pub(crate) is_tombstone: bool,
+}
+
+/// The key of a record.
+#[derive(Clone, Copy)]
+pub(crate) enum KeyBytes<'a> {
+    Whole(&'a [u8]),
+    /// It was too long to be held.
+    Hashed((u64, u64)),
 }
 
 /// A record whose key was hashed, waiting for its turn.
@@ -25,7 +34,10 @@ pub(crate) struct Hashed {
 impl Hashed {
     #[inline]
     pub(crate) fn of(map: &OffsetMap, key: Key<'_>) -> Self {
-        let place = key.bytes.map(|bytes| map.place(bytes));
+        let place = key.bytes.map(|bytes| match bytes {
+            KeyBytes::Whole(bytes) => map.place(bytes),
+            KeyBytes::Hashed(hash) => map.place_of(hash),
+        });
         Self { offset: key.offset, place, is_tombstone: key.is_tombstone }
     }
 }
@@ -34,16 +46,28 @@ impl Hashed {
 pub(crate) const HASHED_AT_ONCE: usize = 64;
 
 /// The state of the codecs and the memory for what they give.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) decompressor: Decompressor,
     pub(crate) inflated: Vec<u8>,
+    /// The hash of long keys, before the first byte.
+    long: LongHash,
     /// Whether the records of the present batch are all in memory; `None` before they were
     /// asked for.
     is_held: Option<bool>,
 }
 
 impl Reader {
+    /// For the keys of a map.
+    pub(crate) fn of(map: &OffsetMap) -> Self {
+        Self {
+            decompressor: Decompressor::default(),
+            inflated: Vec::new(),
+            long: map.hasher().begin(),
+            is_held: None,
+        }
+    }
+
     /// Another batch comes.
     pub(crate) const fn next_batch(&mut self) {
         self.is_held = None;
@@ -51,7 +75,7 @@ impl Reader {
 
     /// Calls `visit` for every record of a batch, until it returns false.
     ///
-    /// A payload that inflates to more than [`INFLATE_BYTES`] is read record by record.
+    /// A payload that inflates to more than [`INFLATE_BYTES`] passes piece by piece.
     pub(crate) fn keys(
         &mut self,
         batch: &Batch<'_>,
@@ -65,7 +89,7 @@ impl Reader {
             let record = record?;
             let key = Key {
                 offset: record.offset(),
-                bytes: record.key(),
+                bytes: record.key().map(KeyBytes::Whole),
                 is_tombstone: record.value_bytes().is_none(),
             };
             if !visit(key) {
@@ -116,15 +140,32 @@ impl Reader {
         max_record_bytes: usize,
         mut visit: impl FnMut(Key<'_>) -> bool,
     ) -> Result<(), Corruption> {
-        let mut records = self.decompressor.records(batch, max_record_bytes)?;
-        while let Some(record) = records.next_record() {
+        let Self { decompressor, inflated: held, long, .. } = self;
+        let mut records = decompressor.records(batch, max_record_bytes)?;
+        loop {
+            held.clear();
+            let mut hash = None;
+            let next = records.next_pieces(&mut |piece| {
+                let RecordPiece::Key(bytes) = piece else { return };
+                if hash.is_none() && held.len() + bytes.len() > HELD_KEY_BYTES {
+                    hash.insert(*long).update(held);
+                }
+                match &mut hash {
+                    Some(hash) => hash.update(bytes),
+                    None => held.extend_from_slice(bytes),
+                }
+            });
+            let Some(record) = next else { return Ok(()) };
             let record = record?;
-            let (offset, is_tombstone) = (record.offset(), record.value().is_none());
-            if !visit(Key { offset, bytes: record.key(), is_tombstone }) {
-                break;
+            let bytes = record.key_bytes.map(|_| match hash {
+                Some(hash) => KeyBytes::Hashed(hash.finish()),
+                None => KeyBytes::Whole(held),
+            });
+            let is_tombstone = record.value_bytes.is_none();
+            if !visit(Key { offset: record.offset, bytes, is_tombstone }) {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     /// As [`keys`](Self::keys), for an entry of magic 0 or 1.
@@ -138,7 +179,8 @@ impl Reader {
         for record in records {
             let record = record?;
             let (offset, is_tombstone) = (record.offset(), record.value().is_none());
-            if !visit(Key { offset, bytes: record.key(), is_tombstone }) {
+            let bytes = record.key().map(KeyBytes::Whole);
+            if !visit(Key { offset, bytes, is_tombstone }) {
                 break;
             }
         }
@@ -151,3 +193,8 @@ pub(crate) const INFLATE_BYTES: usize = 4 << 20;
 
 /// The most that a wrapper of magic 0 or 1 may inflate to: such messages cannot be streamed.
 pub(crate) const LEGACY_INFLATE_BYTES: usize = 128 << 20;
+
+/// The longest key that is held where its payload is not.
+const HELD_KEY_BYTES: usize = 64 << 10;
+
+const _: () = assert!(HELD_KEY_BYTES > crate::hash::KeyHasher::SHORT_BYTES);

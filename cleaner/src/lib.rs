@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod aborted;
+mod bits;
 mod build;
 mod cached;
 mod clean;

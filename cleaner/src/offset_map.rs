@@ -191,7 +191,17 @@ impl OffsetMap {
     /// Hashes a key.
     #[inline]
     pub(crate) fn place(&self, key: &[u8]) -> Place {
-        let (first, second) = self.hasher.hash(key);
+        self.place_of(self.hasher.hash(key))
+    }
+
+    /// The hasher of its keys.
+    pub(crate) const fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    /// Where a key with this hash goes.
+    #[inline]
+    pub(crate) fn place_of(&self, (first, second): (u64, u64)) -> Place {
         let tag = (u128::from(first) << 64) | (u128::from(second & 0xffff) << OFFSET_BITS);
         let entries = self.entries.rows().len() as u128;
         let at = (u128::from(second >> 16) * entries) >> 48;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use alluvium_record_format::{
     Batch, BatchBuilder, BatchHeader, BatchSettings, BuildError, Codec, CorruptKind, Corruption,
-    Entry, LegacyEntry, Offset, Position, SimpleRecord, Timestamp, TimestampType,
+    Entry, LegacyEntry, Offset, Position, RecordStream, SimpleRecord, Timestamp, TimestampType,
 };
 use alluvium_segment::{FileKind, Segment};
 
@@ -15,6 +15,7 @@ use crate::clean::{CleanedSegment, Counts, Progress};
 use crate::error::CleanError;
 use crate::host::CleanHost;
 use crate::keys::{LEGACY_INFLATE_BYTES, Reader};
+use crate::offset_map::OffsetMap;
 use crate::output::{Output, PushError};
 use crate::rules::{Fate, Rules, Survivors};
 use crate::transactions::{Marker, Transactions};
@@ -28,9 +29,10 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    pub(crate) fn new() -> Self {
+    /// For the keys of a map.
+    pub(crate) fn of(map: &OffsetMap) -> Self {
         Self {
-            reader: Reader::default(),
+            reader: Reader::of(map),
             survivors: Survivors::default(),
             builder: BatchBuilder::new(BatchSettings::new(Offset::new(0))),
         }
@@ -195,18 +197,13 @@ impl Rewrite<'_> {
         if let Some(records) = reader.held(batch, limit)? {
             for record in records {
                 let record = record?;
-                if keep.next() == Some(&true) {
+                if keep.next() == Some(true) {
                     builder.append_record(&record)?;
                 }
             }
         } else {
-            let mut records = reader.decompressor.records(batch, limit)?;
-            while let Some(record) = records.next_record() {
-                let record = record?;
-                if keep.next() == Some(&true) {
-                    builder.append_record(&record)?;
-                }
-            }
+            let records = reader.decompressor.records(batch, limit)?;
+            append_pieces(records, keep, builder)?;
         }
         builder.set_last_offset(batch.header().last_offset())?;
         Self::push_built(builder, &mut self.counts, output)
@@ -249,7 +246,7 @@ impl Rewrite<'_> {
         let Reader { decompressor, inflated, .. } = reader;
         let records = decompressor.inflate_legacy(entry, LEGACY_INFLATE_BYTES, inflated)?;
         let mut is_first = true;
-        for (record, stays) in records.zip(&survivors.keep) {
+        for (record, stays) in records.zip(survivors.keep.iter()) {
             let record = record?;
             if !stays {
                 continue;
@@ -293,6 +290,26 @@ impl Rewrite<'_> {
     fn push(&mut self, batch: &[u8], output: &mut Output) -> Result<(), Trouble> {
         self.counts.bytes_written += batch.len() as u64;
         Ok(output.push(batch)?)
+    }
+}
+
+/// Copies the records that stay, none of which is held.
+fn append_pieces(
+    mut records: RecordStream<'_>,
+    mut keep: impl Iterator<Item = bool>,
+    builder: &mut BatchBuilder,
+) -> Result<(), Trouble> {
+    loop {
+        let stays = keep.next() == Some(true);
+        let mut appended = Ok(());
+        let next = records.next_pieces(&mut |piece| {
+            if stays && appended.is_ok() {
+                appended = builder.append_piece(piece);
+            }
+        });
+        let Some(record) = next else { return Ok(()) };
+        record?;
+        appended?;
     }
 }
 

@@ -2,6 +2,7 @@
 
 use alluvium_record_format::{Batch, BatchHeader, Corruption, LegacyEntry, Offset};
 
+use crate::bits::Bits;
 use crate::keys::{HASHED_AT_ONCE, Hashed, Key, Reader};
 use crate::offset_map::OffsetMap;
 use crate::options::CleanOptions;
@@ -22,7 +23,7 @@ pub(crate) enum Fate {
 #[derive(Debug, Default)]
 pub(crate) struct Survivors {
     /// Of each record, in order; may be empty if none stays.
-    pub(crate) keep: Vec<bool>,
+    pub(crate) keep: Bits,
     /// All of them.
     pub(crate) seen: u64,
     pub(crate) count: u64,

@@ -45,7 +45,7 @@ pub use record::{
     Header, Headers, OffsetRange, Record, RecordKey, RecordKeys, Records, RecordsSummary,
     SimpleRecord,
 };
-pub use record_stream::{PartialRecord, RecordStream};
+pub use record_stream::{PartialRecord, RecordPiece, RecordStream};
 pub use units::{
     LeaderEpoch, Offset, Position, ProducerEpoch, ProducerId, RelativeOffset, Sequence, Timestamp,
 };

@@ -48,6 +48,27 @@ pub struct PartialRecord {
     pub value_bytes: Option<usize>,
 }
 
+/// A part of a record, as it passes. Made by [`RecordStream::next_pieces`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "who leaves a part out damages the record")]
+pub enum RecordPiece<'a> {
+    /// A record begins.
+    Start {
+        /// The record's offset.
+        offset: Offset,
+        /// The record's time: its own, or the batch's with `LogAppendTime`. `None` for -1.
+        timestamp: Option<Timestamp>,
+        /// Bytes of the key, which come next; `None` for null.
+        key_bytes: Option<usize>,
+        /// Bytes of all that follows the key.
+        rest_bytes: usize,
+    },
+    /// Bytes of the key.
+    Key(&'a [u8]),
+    /// Bytes of what follows the key, as stored: the value with its length, and the headers.
+    Rest(&'a [u8]),
+}
+
 impl<'s> RecordStream<'s> {
     pub(crate) fn new(
         batch: &Batch<'s>,
@@ -109,6 +130,26 @@ impl<'s> RecordStream<'s> {
     /// In the item: the error that [`next_record`](Self::next_record) would give.
     pub fn next_checked(&mut self) -> Option<Result<PartialRecord, Corruption>> {
         self.next_by(Self::read_checked)
+    }
+
+    /// As [`next_checked`](Self::next_checked), but every part of the record is shown to `visit`
+    /// as it passes, and no record is held, however small. What is wrong with a record may show
+    /// after some of its parts.
+    ///
+    /// # Errors
+    ///
+    /// In the item: the error that [`next_record`](Self::next_record) would give.
+    pub fn next_pieces(
+        &mut self,
+        visit: &mut dyn FnMut(RecordPiece<'_>),
+    ) -> Option<Result<PartialRecord, Corruption>> {
+        self.next_by(|stream| {
+            let before = stream.window.taken;
+            let (found, body_len) = stream.read_length()?;
+            let size_bytes = stream.window.taken.wrapping_sub(before).saturating_add(body_len);
+            let body = Body::new(&mut stream.window, body_len).visited(visit);
+            body.check(stream.context, found, size_bytes)
+        })
     }
 
     pub(crate) const fn context(&self) -> &RecordContext {

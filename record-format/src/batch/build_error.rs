@@ -70,6 +70,13 @@ pub enum BuildError {
         /// What the codec says.
         source: CompressError,
     },
+    /// A record came in pieces, and not all of them, or more than its first one said.
+    #[error("a record lacks {missing_bytes} of its bytes, or has more than it says")]
+    #[non_exhaustive]
+    PieceMissing {
+        /// Bytes that are still to come.
+        missing_bytes: usize,
+    },
     /// A new base timestamp would change the times of records.
     #[error("a new base timestamp would move the times of {record_count} records")]
     #[non_exhaustive]

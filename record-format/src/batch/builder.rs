@@ -1,5 +1,7 @@
 //! Builds batches byte for byte as Kafka does. Rules: `docs/format/record-batch.md#building`.
 
+mod pieces;
+
 use alloc::vec::Vec;
 use core::iter;
 
@@ -45,6 +47,10 @@ pub struct BatchBuilder {
     compressor: Option<Compressor>,
     /// The level of the compressor.
     level: Option<i32>,
+    /// Bytes of records that went from `plain` through the compressor into `packed`.
+    spilled_bytes: usize,
+    /// Bytes that the last record lacks.
+    missing_bytes: usize,
 }
 
 impl BatchBuilder {
@@ -61,6 +67,8 @@ impl BatchBuilder {
             packed: Vec::new(),
             compressor: None,
             level: None,
+            spilled_bytes: 0,
+            missing_bytes: 0,
         };
         builder.reset(settings);
         builder
@@ -75,6 +83,8 @@ impl BatchBuilder {
         self.record_count = 0;
         self.plain.clear();
         self.plain.resize(BatchHeader::LEN, 0);
+        self.spilled_bytes = 0;
+        self.missing_bytes = 0;
     }
 
     /// Appends a record at the offset after the last one, the base offset at first. Returns
@@ -164,11 +174,13 @@ impl BatchBuilder {
 
     /// Compresses the records where the settings say so, writes header and CRC, and returns the
     /// batch; nothing at all without a record. The batch stays open: append more and finish
-    /// again, or [`reset`](Self::reset).
+    /// again, or [`reset`](Self::reset). Only one that was compressed as its
+    /// [pieces](Self::append_piece) came ends here.
     ///
     /// # Errors
     ///
-    /// `NoProducerId`, `NoProducerEpoch`, `NoSequence`, `Timestamp`, `TooLarge`, `Compress`.
+    /// `NoProducerId`, `NoProducerEpoch`, `NoSequence`, `Timestamp`, `TooLarge`, `Compress`,
+    /// `PieceMissing`.
     pub fn finish(&mut self) -> Result<&[u8], BuildError> {
         self.check()?;
         let Some(last_offset) = self.last_offset.filter(|_| self.record_count > 0) else {
@@ -198,7 +210,7 @@ impl BatchBuilder {
     /// Bytes of the batch so far, before compression.
     #[must_use]
     pub const fn size_bytes(&self) -> usize {
-        self.plain.len()
+        self.plain.len().saturating_add(self.spilled_bytes)
     }
 
     fn push<'h>(
@@ -208,7 +220,22 @@ impl BatchBuilder {
         value: Option<&[u8]>,
         headers: impl ExactSizeIterator<Item = Header<'h>> + Clone,
     ) -> Result<(), BuildError> {
-        let Place { offset, timestamp } = place;
+        let (timestamp_delta, offset_delta) = self.deltas(place)?;
+        let record = Encoded::new(timestamp_delta, offset_delta, key, value, headers);
+        let size = record.size_bytes();
+        batch_length(self.plain.len().saturating_add(size))?;
+        // A constant number of bytes goes out where few are needed.
+        self.plain.reserve(size.saturating_add(64));
+        record.write(&mut self.plain);
+        self.count(place);
+        Ok(())
+    }
+
+    /// How far time and offset of a record are from those of the batch, if it may come next.
+    fn deltas(&self, Place { offset, timestamp }: Place) -> Result<(i64, i32), BuildError> {
+        if self.missing_bytes > 0 {
+            return Err(self.piece_missing());
+        }
         if timestamp < -1 {
             return Err(BuildError::Timestamp { found: timestamp });
         }
@@ -217,22 +244,29 @@ impl BatchBuilder {
             return Err(BuildError::OffsetOrder { offset: offset.get(), last });
         }
         let base = self.base_timestamp.unwrap_or(timestamp);
-        let timestamp_delta = timestamp.wrapping_sub(base);
-        let record = Encoded::new(timestamp_delta, offset_delta, key, value, headers);
-        let size = record.size_bytes();
-        batch_length(self.plain.len().saturating_add(size))?;
-        // A constant number of bytes goes out where few are needed.
-        self.plain.reserve(size.saturating_add(64));
-        record.write(&mut self.plain);
-        self.base_timestamp = Some(base);
+        Ok((timestamp.wrapping_sub(base), offset_delta))
+    }
+
+    /// Takes in that a record was written.
+    fn count(&mut self, Place { offset, timestamp }: Place) {
+        self.base_timestamp.get_or_insert(timestamp);
         self.max_timestamp = self.max_timestamp.max(timestamp);
         self.last_offset = Some(offset.get());
         self.record_count = self.record_count.saturating_add(1);
-        Ok(())
     }
 
     /// Compresses the records into the other buffer.
     fn pack(&mut self) -> Result<(), BuildError> {
+        let has_spilled = self.spilled_bytes > 0;
+        self.compress(true)?;
+        if has_spilled {
+            self.reset(self.settings);
+        }
+        Ok(())
+    }
+
+    /// Compresses what there is of records, behind what was compressed before.
+    fn compress(&mut self, is_end: bool) -> Result<(), BuildError> {
         let (codec, level) = (self.settings.codec, self.settings.level);
         let compressor = match &mut self.compressor {
             Some(ready) if ready.codec() == codec && self.level == level => ready,
@@ -241,16 +275,28 @@ impl BatchBuilder {
                 other.insert(Compressor::new(codec, level)?)
             }
         };
-        self.packed.clear();
-        self.packed.resize(BatchHeader::LEN, 0);
-        compressor.reset();
+        if self.spilled_bytes == 0 {
+            self.packed.clear();
+            self.packed.resize(BatchHeader::LEN, 0);
+            compressor.reset();
+        }
         let records = self.plain.get(BatchHeader::LEN..).unwrap_or_default();
         compressor.write(records, &mut self.packed)?;
-        Ok(compressor.finish(&mut self.packed)?)
+        if is_end {
+            compressor.finish(&mut self.packed)?;
+        }
+        Ok(())
+    }
+
+    const fn piece_missing(&self) -> BuildError {
+        BuildError::PieceMissing { missing_bytes: self.missing_bytes }
     }
 
     fn check(&self) -> Result<(), BuildError> {
         let settings = &self.settings;
+        if self.missing_bytes > 0 {
+            return Err(self.piece_missing());
+        }
         let has_producer = settings.producer_id != -1;
         if settings.transactional && !has_producer {
             return Err(BuildError::NoProducerId);

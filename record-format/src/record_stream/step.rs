@@ -1,6 +1,6 @@
 //! Checks the fields of a large record while they pass, without holding them.
 
-use super::{PartialRecord, Window};
+use super::{PartialRecord, RecordPiece, Window};
 use crate::record::RecordContext;
 use crate::varint::{VarintError, read_i32, read_i64};
 use crate::{CorruptKind, Timestamp};
@@ -14,12 +14,37 @@ pub(super) struct Body<'w, 's> {
     left: usize,
     /// Why the stream cannot be read on.
     broken: Option<CorruptKind>,
+    tap: Tap<'w>,
+}
+
+/// Who sees the bytes that pass.
+struct Tap<'v> {
+    visit: Option<Visit<'v>>,
+    part: Part,
+}
+
+pub(super) type Visit<'v> = &'v mut dyn FnMut(RecordPiece<'_>);
+
+/// What passes.
+#[derive(Clone, Copy)]
+enum Part {
+    /// What [`RecordPiece::Start`] tells.
+    Start,
+    Key,
+    Rest,
 }
 
 impl<'w, 's> Body<'w, 's> {
     /// The next `len` bytes of the window.
     pub(super) const fn new(window: &'w mut Window<'s>, len: usize) -> Self {
-        Self { window, len, left: len, broken: None }
+        let tap = Tap { visit: None, part: Part::Start };
+        Self { window, len, left: len, broken: None, tap }
+    }
+
+    /// Shows what passes to `visit`.
+    pub(super) const fn visited(mut self, visit: Visit<'w>) -> Self {
+        self.tap.visit = Some(visit);
+        self
     }
 
     /// All that the stream has: for who does not hold the fields to the length of their record.
@@ -38,6 +63,7 @@ impl<'w, 's> Body<'w, 's> {
         size_bytes: usize,
     ) -> Result<PartialRecord, CorruptKind> {
         let partial = self.fields(context, size_bytes);
+        self.tap.visit = None;
         let passed = self.pass(self.left);
         if let Some(kind) = self.broken {
             return Err(kind);
@@ -55,14 +81,22 @@ impl<'w, 's> Body<'w, 's> {
     ) -> Result<PartialRecord, CorruptKind> {
         self.cut(1, CorruptKind::RecordCut)?; // attributes
         let timestamp = context.timestamp(self.varint(read_i64, 64)?);
+        let timestamp = (timestamp != -1).then_some(Timestamp::new(timestamp));
         let offset = context.offset(self.varint(read_i32, 32)?);
-        let key_bytes = self.field()?;
+        let key_bytes = self.length()?;
+        let key_len = key_bytes.unwrap_or(0);
+        if let Some(visit) = &mut self.tap.visit {
+            let rest_bytes = self.left.saturating_sub(key_len);
+            visit(RecordPiece::Start { offset, timestamp, key_bytes, rest_bytes });
+        }
+        self.tap.part = Part::Key;
+        self.pass(key_len)?;
+        self.tap.part = Part::Rest;
         let value_bytes = self.field()?;
         self.headers()?;
         if self.left > 0 {
             return Err(CorruptKind::RecordSize { length: self.len, used: self.used() });
         }
-        let timestamp = (timestamp != -1).then_some(Timestamp::new(timestamp));
         Ok(PartialRecord { offset, timestamp, size_bytes, key_bytes, value_bytes })
     }
 
@@ -82,12 +116,18 @@ impl<'w, 's> Body<'w, 's> {
         Ok(())
     }
 
-    /// Steps over a length and so many bytes; any negative length is null.
+    /// Steps over a length and so many bytes.
     fn field(&mut self) -> Result<Option<usize>, CorruptKind> {
+        let len = self.length()?;
+        self.pass(len.unwrap_or(0))?;
+        Ok(len)
+    }
+
+    /// Steps over a length that the record has room for; any negative one is null.
+    fn length(&mut self) -> Result<Option<usize>, CorruptKind> {
         let length = self.varint(read_i32, 32)?;
         let Ok(len) = usize::try_from(length) else { return Ok(None) };
-        self.cut(len, self.bad_length(length))?;
-        Ok(Some(len))
+        if len > self.left { Err(self.bad_length(length)) } else { Ok(Some(len)) }
     }
 
     /// Steps over `len` bytes, `or` says what is wrong where the record has fewer.
@@ -142,7 +182,12 @@ impl<'w, 's> Body<'w, 's> {
     }
 
     fn take(&mut self, len: usize) {
-        self.window.take(len);
+        let bytes = self.window.take(len);
+        match (&mut self.tap.visit, self.tap.part) {
+            (Some(visit), Part::Key) => visit(RecordPiece::Key(bytes)),
+            (Some(visit), Part::Rest) => visit(RecordPiece::Rest(bytes)),
+            _ => {}
+        }
         self.left = self.left.saturating_sub(len);
     }
 

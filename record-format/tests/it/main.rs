@@ -15,6 +15,7 @@ mod hex;
 #[cfg(feature = "codecs")]
 mod legacy;
 mod memory;
+mod pieces;
 mod prop_batches;
 #[cfg(feature = "codecs")]
 mod prop_damage;

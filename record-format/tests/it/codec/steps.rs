@@ -1,6 +1,6 @@
 //! Large records that are checked while they pass.
 
-use alluvium_record_format::{Codec, Corruption, Decompressor, Offset, RecordStream};
+use alluvium_record_format::{Codec, Corruption, Decompressor, Offset, RecordPiece, RecordStream};
 
 use super::packed::{CODECS, batch, field, pack, parse, varint};
 
@@ -50,6 +50,29 @@ fn passed(codec: Codec, payload: &[u8]) -> Vec<Result<Seen, Corruption>> {
     })
 }
 
+/// As it passes piece by piece. What the pieces tell must be what the record tells.
+fn pieced(codec: Codec, payload: &[u8]) -> Vec<Result<Seen, Corruption>> {
+    read(codec, payload, |records| {
+        let (mut told, mut key, mut left) = (None, 0, 0);
+        let record = records.next_pieces(&mut |piece| match piece {
+            RecordPiece::Start { offset, key_bytes, rest_bytes, .. } => {
+                told = Some((offset, key_bytes));
+                left = key_bytes.unwrap_or(0) + rest_bytes;
+            }
+            RecordPiece::Key(bytes) => {
+                key += bytes.len();
+                left -= bytes.len();
+            }
+            RecordPiece::Rest(bytes) => left -= bytes.len(),
+        })?;
+        Some(record.map(|record| {
+            assert_eq!((told, left), (Some((record.offset, record.key_bytes)), 0));
+            assert_eq!(record.key_bytes.unwrap_or(0), key);
+            (record.offset, record.key_bytes, record.value_bytes)
+        }))
+    })
+}
+
 #[test]
 fn a_large_record_that_passes_is_seen_as_one_that_is_held() {
     for codec in CODECS {
@@ -57,6 +80,7 @@ fn a_large_record_that_passes_is_seen_as_one_that_is_held() {
         let seen = (Offset::new(0), Some(LARGE), Some(LARGE));
         assert_eq!(held(codec, &payload), [Ok(seen)], "{codec}");
         assert_eq!(passed(codec, &payload), [Ok(seen)], "{codec}");
+        assert_eq!(pieced(codec, &payload), [Ok(seen)], "{codec}");
     }
 }
 
@@ -76,11 +100,13 @@ fn what_is_wrong_with_a_large_record_is_found_as_in_one_that_is_held() {
             let payload = pack(Codec::Lz4, &bad);
             let expected = held(Codec::Lz4, &payload);
             assert_eq!(passed(Codec::Lz4, &payload), expected, "{value:#x} at {at}");
+            assert_eq!(pieced(Codec::Lz4, &payload), expected, "{value:#x} at {at}");
             wrong += usize::from(expected.iter().any(Result::is_err));
         }
         for len in [at, at + 1] {
             let payload = pack(Codec::Lz4, &sound[..len]);
             assert_eq!(passed(Codec::Lz4, &payload), held(Codec::Lz4, &payload), "cut at {len}");
+            assert_eq!(pieced(Codec::Lz4, &payload), held(Codec::Lz4, &payload), "cut at {len}");
         }
         let more = [&sound[..at], &[0xff; 12], &sound[at..]].concat();
         let payload = pack(Codec::Lz4, &more);
@@ -98,7 +124,31 @@ fn a_stream_that_breaks_within_a_large_record_is_refused_alike() {
             let bytes = batch(codec, 1, cut);
             if Decompressor::new().records(&parse(&bytes), usize::MAX).is_ok() {
                 assert_eq!(passed(codec, cut), held(codec, cut), "{codec} {len}");
+                assert_eq!(pieced(codec, cut), held(codec, cut), "{codec} {len}");
             }
         }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_small_record_is_found_in_its_pieces_too() {
+    let parts =
+        [vec![0, 2, 0], field(b"key"), field(b"v"), varint(1), field(b"h"), varint(-1)].concat();
+    let sound = field(&parts);
+    for codec in [Codec::None, Codec::Lz4] {
+        let mut wrong = 0;
+        for at in 0..sound.len() {
+            for value in 0..=255 {
+                let mut bad = sound.clone();
+                bad[at] = value;
+                let payload = pack(codec, &bad);
+                let expected = held(codec, &payload);
+                assert_eq!(pieced(codec, &payload), expected, "{codec} {value:#x} at {at}");
+                wrong += usize::from(expected.iter().any(Result::is_err));
+            }
+            let payload = pack(codec, &sound[..at]);
+            assert_eq!(pieced(codec, &payload), held(codec, &payload), "{codec} cut at {at}");
+        }
+        assert!(wrong > 1000, "{wrong}");
     }
 }
