@@ -8,7 +8,8 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use crate::console::Console;
-use crate::data_dir::{data_dir, partitions};
+use crate::data_dir::{data_dir, partition_paths};
+use crate::each::each;
 use crate::error::CliError;
 use crate::log_end;
 
@@ -45,10 +46,10 @@ pub(crate) fn run(args: &CheckpointsArgs, console: &mut Console) -> Result<(), C
             "partition", "recovery point", "log start", "high watermark", "cleaner", "log end"
         ));
     }
-    for partition in partitions(&args.dir)? {
-        let Some(key) = partition.key() else { continue };
+    each(&partition_paths(&args.dir)?, console, |partition, console| {
+        let Some(key) = partition.key() else { return Ok(()) };
         let log_start = partition.log_start(console)?;
-        let end = log_end::of(&partition, log_start)?.end;
+        let end = log_end::of(partition, log_start)?.end;
         let offsets = KINDS.map(|(name, kind)| (name, data.offset(kind, &key).map(Offset::get)));
         if args.json {
             let mut object: Map<String, Value> =
@@ -64,7 +65,6 @@ pub(crate) fn run(args: &CheckpointsArgs, console: &mut Console) -> Result<(), C
             }
             console.print(format_args!("  {end:>14}\n"));
         }
-        console.spill()?;
-    }
-    Ok(())
+        console.spill()
+    })
 }

@@ -194,8 +194,26 @@ impl RecoveryPointKeeper for KeptInCheckpoint {
 
 /// The partitions in `dir`, or the one that it is. Those that wait for deletion are left out.
 pub(crate) fn partitions(dir: &Path) -> Result<Vec<Partition>, CliError> {
+    partition_paths(dir)?.iter().map(|path| Partition::read(path)).collect()
+}
+
+/// As [`partitions`], without those that cannot be listed: they are named, and the command exits
+/// with 2.
+pub(crate) fn readable(dir: &Path, console: &mut Console) -> Result<Vec<Partition>, CliError> {
+    let mut found = Vec::new();
+    for path in partition_paths(dir)? {
+        match Partition::read(&path) {
+            Ok(partition) => found.push(partition),
+            Err(error) => console.failure(&error)?,
+        }
+    }
+    Ok(found)
+}
+
+/// As [`partitions`], not listed yet.
+pub(crate) fn partition_paths(dir: &Path) -> Result<Vec<PathBuf>, CliError> {
     match kind_of(dir)? {
-        DirKind::Partition => Ok(vec![Partition::read(dir)?]),
+        DirKind::Partition => Ok(vec![dir.to_path_buf()]),
         DirKind::Neither => Err(CliError::NotKafka { path: dir.to_path_buf() }),
         DirKind::LogDir => {
             let mut paths = Vec::new();
@@ -211,7 +229,7 @@ pub(crate) fn partitions(dir: &Path) -> Result<Vec<Partition>, CliError> {
                 }
             }
             paths.sort();
-            paths.iter().map(|path| Partition::read(path)).collect()
+            Ok(paths)
         }
     }
 }

@@ -23,7 +23,7 @@ use self::logs::{Context, Times};
 use self::machine::Machine;
 use self::pitfall::Pitfall;
 use crate::console::Console;
-use crate::data_dir::{data_dir, partitions};
+use crate::data_dir::{data_dir, readable};
 use crate::error::CliError;
 use crate::parallel::{self, default_jobs};
 use crate::partition::{DirKind, Partition, kind_of};
@@ -105,11 +105,11 @@ struct Counts {
 pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<(), CliError> {
     let settings = args.topic.read()?;
     let data = data_dir(&args.dir, console)?;
-    let checked = partitions(&args.dir)?;
+    let checked = readable(&args.dir, console)?;
     // Limits hold for a whole broker, so all that shares the log directory counts.
-    let counts = match kind_of(&data.path)? {
-        DirKind::LogDir => counts(&partitions(&data.path)?),
-        DirKind::Partition | DirKind::Neither => counts(&checked),
+    let counts = match (kind_of(&args.dir)?, kind_of(&data.path)?) {
+        (DirKind::Partition, DirKind::LogDir) => counts(&readable(&data.path, console)?),
+        _ => counts(&checked),
     };
     let dir = fs::canonicalize(&data.path).map_err(CliError::io("open", &data.path))?;
     let pid = args.pid.map_or_else(|| "self".to_owned(), |pid| pid.to_string());

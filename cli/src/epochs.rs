@@ -8,7 +8,8 @@ use clap::Args;
 use serde_json::json;
 
 use crate::console::Console;
-use crate::data_dir::partitions;
+use crate::data_dir::partition_paths;
+use crate::each::each;
 use crate::error::CliError;
 use crate::log_end;
 
@@ -28,17 +29,14 @@ pub(crate) struct EpochsArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &EpochsArgs, console: &mut Console) -> Result<(), CliError> {
-    for partition in partitions(&args.dir)? {
+    each(&partition_paths(&args.dir)?, console, |partition, console| {
         let name = partition.path.display();
         let entries = match read_epochs(&Io::new(), &partition.path) {
             Ok(entries) => entries,
-            Err(error) => {
-                console.file_error(error)?;
-                continue;
-            }
+            Err(error) => return console.file_error(error),
         };
         let log_start = partition.log_start(console)?;
-        let end = log_end::of(&partition, log_start)?.end;
+        let end = log_end::of(partition, log_start)?.end;
         if !args.json {
             console.print(format_args!("{name}\n  {:>8}  {:>20}  up to\n", "epoch", "from offset"));
         }
@@ -56,6 +54,6 @@ pub(crate) fn run(args: &EpochsArgs, console: &mut Console) -> Result<(), CliErr
             }
             console.spill()?;
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }

@@ -9,6 +9,7 @@ mod console;
 mod data_dir;
 mod doctor;
 mod dump;
+mod each;
 mod epochs;
 mod error;
 mod inflate;

@@ -11,7 +11,8 @@ use clap::Args;
 use serde_json::json;
 
 use crate::console::Console;
-use crate::data_dir::partitions;
+use crate::data_dir::partition_paths;
+use crate::each::each;
 use crate::error::CliError;
 use crate::readable::Time;
 
@@ -38,7 +39,7 @@ pub(crate) struct ProducersArgs {
 /// Runs the command.
 pub(crate) fn run(args: &ProducersArgs, console: &mut Console) -> Result<(), CliError> {
     let mut is_empty = true;
-    for partition in partitions(&args.dir)? {
+    each(&partition_paths(&args.dir)?, console, |partition, console| {
         let dir = PartitionDir::read_only(&partition.path, &FilePool::for_this_process());
         let log_start = partition.log_start(console)?;
         let config = LoadConfig::new(SystemClock::default().now())
@@ -66,7 +67,8 @@ pub(crate) fn run(args: &ProducersArgs, console: &mut Console) -> Result<(), Cli
             }
             console.spill()?;
         }
-    }
+        Ok(())
+    })?;
     if is_empty && !args.json {
         let what = if args.open { "no open transaction" } else { "no producers" };
         console.print(format_args!("{what}\n"));

@@ -13,7 +13,8 @@ use clap::Args;
 use serde_json::json;
 
 use crate::console::Console;
-use crate::data_dir::{DataDir, data_dir, partitions};
+use crate::data_dir::{DataDir, data_dir, partition_paths};
+use crate::each::each;
 use crate::error::CliError;
 use crate::partition::Partition;
 use crate::progress::Progress;
@@ -64,29 +65,31 @@ pub(crate) fn run(args: &RecoverArgs, console: &mut Console) -> Result<(), CliEr
     if args.all {
         data.is_clean = false;
     }
-    let partitions = partitions(&args.dir)?;
+    let paths = partition_paths(&args.dir)?;
     if args.dry_run {
         data.refuse_if_in_use()?;
-        for partition in &partitions {
-            let load = load_config(args, &data, partition, &config);
-            let dir = PartitionDir::read_only(&partition.path, &FilePool::for_this_process());
-            let bar = Bar::new(partition);
-            let found = plan(&dir, &load, &mut |progress| bar.show(progress));
-            bar.finish();
-            let found = found.map_err(|source| CliError::Load { source })?;
-            show(args, partition, found.report(), console)?;
-        }
-        return Ok(());
+        return each(&paths, console, |partition, console| {
+            let report = look_at(partition, &load_config(args, &data, partition, &config))?;
+            show(args, partition, &report, console)
+        });
     }
     let lock = data.lock()?;
     data.unmarked(|data| {
-        for partition in &partitions {
+        each(&paths, console, |partition, console| {
             let options = data.options(partition, config.clone()).lock(lock.clone());
             let report = recover(args, data, partition, options)?;
-            show(args, partition, &report, console)?;
-        }
-        Ok(())
+            show(args, partition, &report, console)
+        })
     })
+}
+
+/// What a recovery of one partition would find and do.
+fn look_at(partition: &Partition, load: &LoadConfig) -> Result<LoadReport, CliError> {
+    let dir = PartitionDir::read_only(&partition.path, &FilePool::for_this_process());
+    let bar = Bar::new(partition);
+    let found = plan(&dir, load, &mut |progress| bar.show(progress));
+    bar.finish();
+    found.map(|plan| plan.report().clone()).map_err(|source| CliError::Load { source })
 }
 
 /// Brings one partition into order, and its checkpoints.

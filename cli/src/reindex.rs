@@ -9,7 +9,8 @@ use alluvium_sparse_index::{BatchInfo, BuiltIndexes, IndexBuilder};
 use clap::Args;
 
 use crate::console::Console;
-use crate::data_dir::{data_dir, partitions};
+use crate::data_dir::{data_dir, partition_paths};
+use crate::each::each;
 use crate::error::CliError;
 use crate::log_file::LogFile;
 use crate::partition::{FileInfo, Partition, SegmentFiles};
@@ -46,22 +47,22 @@ Examples:
 pub(crate) fn run(args: &ReindexArgs, console: &mut Console) -> Result<(), CliError> {
     let config = args.topic.config(console)?;
     let mut data = data_dir(&args.dir, console)?;
-    let partitions = partitions(&args.dir)?;
+    let paths = partition_paths(&args.dir)?;
     match data.lock_unless(args.dry_run)? {
-        None => reindex(&partitions, &config, None, console),
-        Some(lock) => data.unmarked(|_| reindex(&partitions, &config, Some(&lock), console)),
+        None => reindex(&paths, &config, None, console),
+        Some(lock) => data.unmarked(|_| reindex(&paths, &config, Some(&lock), console)),
     }
 }
 
 /// Rebuilds what is stale under a lock, or says what would be.
 fn reindex(
-    partitions: &[Partition],
+    paths: &[PathBuf],
     config: &LogConfig,
     lock: Option<&DirLock>,
     console: &mut Console,
 ) -> Result<(), CliError> {
     let verb = if lock.is_some() { "rebuilt" } else { "would rebuild" };
-    for partition in partitions {
+    each(paths, console, |partition, console| {
         let stale = stale(partition, config)?;
         if let Some(lock) = lock
             && !stale.is_empty()
@@ -76,9 +77,8 @@ fn reindex(
         if stale.is_empty() {
             console.print(format_args!("{}: in order\n", partition.path.display()));
         }
-        console.spill()?;
-    }
-    Ok(())
+        console.spill()
+    })
 }
 
 fn rebuild(

@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::console::Console;
-use crate::data_dir::partitions;
+use crate::data_dir::readable;
 use crate::error::CliError;
 use crate::partition::{FileInfo, Partition, SegmentFiles};
 use crate::readable::{Bytes, Count};
@@ -86,7 +86,7 @@ impl Sum {
 
 /// Runs the command.
 pub(crate) fn run(args: &ResidencyArgs, console: &mut Console) -> Result<(), CliError> {
-    let partitions = partitions(&args.dir)?;
+    let partitions = readable(&args.dir, console)?;
     let (mut logs, mut indexes, mut count) = (Sum::default(), Sum::default(), 0);
     for partition in &partitions {
         if !args.json {

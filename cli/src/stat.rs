@@ -12,10 +12,11 @@ use clap::Args;
 use self::measure::{PartitionStat, SegmentJob, SegmentStat};
 use crate::cleaning_range::CleaningRange;
 use crate::console::Console;
-use crate::data_dir::partitions;
+use crate::data_dir::readable;
 use crate::error::CliError;
 use crate::log_end;
 use crate::parallel::{self, default_jobs};
+use crate::partition::Partition;
 use crate::progress::Progress;
 
 /// Count what a partition or a log directory holds
@@ -54,7 +55,7 @@ directory that cannot be read.";
 
 /// Runs the command.
 pub(crate) fn run(args: &StatArgs, console: &mut Console) -> Result<(), CliError> {
-    let partitions = partitions(&args.dir)?;
+    let partitions = readable(&args.dir, console)?;
     let mut jobs = Vec::new();
     for (partition, files) in partitions.iter().enumerate() {
         jobs.extend(files.logs().map(|(files, log)| SegmentJob {
@@ -82,14 +83,9 @@ pub(crate) fn run(args: &StatArgs, console: &mut Console) -> Result<(), CliError
     progress.finish();
     let mut total = PartitionStat::default();
     for (partition, stat) in partitions.iter().zip(&mut stats) {
-        stat.log_start = partition.log_start(console)?;
-        let ends = log_end::of(partition, stat.log_start)?;
-        let noted = partition.noted(CheckpointKind::Cleaner)?;
-        if noted.is_some() {
-            stat.cleaning = Some(CleaningRange::of(partition, stat.log_start, &ends)?);
+        if let Err(error) = look_beside(partition, stat, console) {
+            console.failure(&error)?;
         }
-        stat.log_end = ends.end;
-        stat.open_txns = ends.open;
         if stat.damage > 0 {
             console.mark_damaged();
         }
@@ -101,5 +97,22 @@ pub(crate) fn run(args: &StatArgs, console: &mut Console) -> Result<(), CliError
     if args.json || partitions.len() > 1 {
         show::total(partitions.len(), &total, args, console);
     }
+    Ok(())
+}
+
+/// What the files beside the segments tell of a partition.
+fn look_beside(
+    partition: &Partition,
+    stat: &mut PartitionStat,
+    console: &mut Console,
+) -> Result<(), CliError> {
+    stat.log_start = partition.log_start(console)?;
+    let ends = log_end::of(partition, stat.log_start)?;
+    let noted = partition.noted(CheckpointKind::Cleaner)?;
+    if noted.is_some() {
+        stat.cleaning = Some(CleaningRange::of(partition, stat.log_start, &ends)?);
+    }
+    stat.log_end = ends.end;
+    stat.open_txns = ends.open;
     Ok(())
 }

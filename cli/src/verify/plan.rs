@@ -21,6 +21,8 @@ pub(super) struct Plan {
     pub(super) groups: Vec<Group>,
     /// Bytes of all files that will be read.
     pub(super) bytes: u64,
+    /// Partitions of log directories that cannot be listed.
+    pub(super) failures: Vec<CliError>,
 }
 
 /// Some segments, and what is checked when they are done.
@@ -120,7 +122,10 @@ impl Plan {
             }
             match PartitionDirName::parse(text) {
                 Some(name) if matches!(name.state, PartitionDirState::Delete(_)) => {}
-                Some(_) => self.add_partition(&child, false)?,
+                Some(_) => {
+                    let added = self.add_partition(&child, false);
+                    self.failures.extend(added.err());
+                }
                 None => {
                     let detail = "a directory whose name is not that of a partition";
                     findings.add(Kind::Name, &child, None, detail);

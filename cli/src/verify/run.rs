@@ -63,7 +63,7 @@ pub(super) fn check(
 ) -> Result<VerifySummary, CliError> {
     let mut plan = Plan::default();
     let unplanned: Vec<_> = paths.iter().filter_map(|path| plan.add(path).err()).collect();
-    let Plan { segments, groups, bytes } = plan;
+    let Plan { segments, groups, bytes, failures } = plan;
     let progress = Progress::new(bytes);
     let mut check = Check {
         progress: &progress,
@@ -73,7 +73,7 @@ pub(super) fn check(
         end: None,
         listener,
     };
-    for error in unplanned {
+    for error in unplanned.into_iter().chain(failures) {
         check.failure(error)?;
     }
     check.finish_groups(0)?;

@@ -1,5 +1,6 @@
 //! Runs the built command on disks that Kafka wrote, whole and damaged.
 
+mod broken_partition;
 mod changing;
 mod compact;
 mod disk;

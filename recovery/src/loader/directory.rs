@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -88,8 +89,15 @@ impl Directory {
             }
             _ => kind.is_file() || (kind.is_symlink() && path.is_file()),
         };
+        if !is_file
+            && path.is_dir()
+            && parsed.is_some_and(|it| it.kind != FileKind::Log && it.suffix == Suffix::None)
+        {
+            // Before anything is changed, and in a plan too.
+            return Err(failed(FileAction::Open)(ErrorKind::IsADirectory.into()));
+        }
         match parsed {
-            // An index that is a directory: opening it fails the load, in the system's words.
+            // What cannot be opened is found when it is.
             Some(file)
                 if is_file || (file.kind != FileKind::Log && file.suffix == Suffix::None) =>
             {

@@ -220,9 +220,13 @@ fn an_index_that_is_a_directory_fails_the_load_of_its_log() {
     disk.segment(0, &l3(0));
     std::fs::create_dir(disk.path().join("00000000000000000000.index")).unwrap();
     let mut progress = |_| std::ops::ControlFlow::Continue(());
+    let before = disk.names();
     for config in [clean(3), unclean()] {
         let error = alluvium_recovery::load(disk.dir(), &config, &mut progress).unwrap_err();
         assert!(matches!(error, alluvium_recovery::LoadError::File { .. }), "{error:?}");
+        let planned = alluvium_recovery::plan(disk.dir(), &config, &mut progress).unwrap_err();
+        assert_eq!(planned.to_string(), error.to_string());
+        assert_eq!(disk.names(), before);
     }
 }
 
