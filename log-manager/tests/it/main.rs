@@ -9,6 +9,7 @@ mod disk;
 mod edges;
 mod failing;
 mod full_disk;
+mod gating;
 mod indexing;
 mod managing;
 mod not_loaded;

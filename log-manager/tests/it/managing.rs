@@ -3,10 +3,9 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
-use std::sync::{Arc, Mutex};
 
 use alluvium_log_manager::{
-    CleaningGate, CleanupPolicy, ErrorCode, Isolation, LogConfig, LogManager, ManagerError, NewLog,
+    CleanupPolicy, ErrorCode, Isolation, LogConfig, LogManager, ManagerError, NewLog,
 };
 use alluvium_record_format::{LeaderEpoch, Offset, Uuid};
 use alluvium_recovery::TopicPartition;
@@ -454,48 +453,4 @@ fn a_stop_beside_retention_is_clean() {
         assert!(stopped.dirs.iter().all(|dir| dir.is_clean), "{stopped:?}");
     });
     assert_eq!(manager.tick(), 0, "nothing runs after the stop");
-}
-
-/// Notes what a cleaner is told.
-#[derive(Debug, Default)]
-struct Told(Mutex<Vec<String>>);
-
-impl CleaningGate for Told {
-    fn pause(&self, partition: &TopicPartition) {
-        self.0.lock().unwrap().push(format!("pause {partition}"));
-    }
-
-    fn abort_and_pause(&self, partition: &TopicPartition) {
-        self.0.lock().unwrap().push(format!("abort {partition}"));
-    }
-
-    fn resume(&self, partition: &TopicPartition) {
-        self.0.lock().unwrap().push(format!("resume {partition}"));
-    }
-
-    fn checkpoint_moved(&self, partition: &TopicPartition, to: Option<Offset>) {
-        let to = to.map(Offset::get);
-        self.0.lock().unwrap().push(format!("{partition} is clean to {to:?}"));
-    }
-}
-
-#[test]
-fn a_cleaner_is_kept_off_a_log_that_is_cut_or_deleted() {
-    let cluster = Cluster::new(1);
-    let told = Arc::new(Told::default());
-    let gate: Arc<dyn CleaningGate> = Arc::<Told>::clone(&told);
-    let options = LogManager::options(cluster.config()).cleaning_gate(gate);
-    let (manager, _) = options.start().unwrap();
-    make(&manager, &t(0));
-    assert!(manager.truncate_to(&t(0), Offset::new(0)).unwrap());
-    manager.delete(&t(0)).unwrap();
-    let expected = [
-        "abort t-0",
-        "t-0 is clean to Some(0)",
-        "resume t-0",
-        "abort t-0",
-        "t-0 is clean to None",
-        "resume t-0",
-    ];
-    assert_eq!(*told.0.lock().unwrap(), expected);
 }
