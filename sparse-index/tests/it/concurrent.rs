@@ -9,6 +9,16 @@ use alluvium_sparse_index::{OffsetEntry, OffsetIndexFile, TimeEntry, TimeIndexFi
 
 use crate::support::{Dir, at, time};
 
+/// Tells the readers that the writer is at its end, also where it panicked: they go on for ever
+/// otherwise, and so does the test.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 /// Entry `number` of both indexes, from 1: offset 10 for each, position 100 for each.
 const ENTRIES: u32 = 20_000;
 
@@ -17,8 +27,10 @@ fn a_reader_finds_every_entry_that_was_appended_before_it_looked() {
     let dir = Dir::new();
     let (offsets, times) = (dir.offset_index(0, 1 << 20), dir.time_index(0, 1 << 20));
     let (appended, barrier) = (AtomicU32::new(0), Barrier::new(4));
+    let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
+            let _ends = Ends(&done);
             barrier.wait();
             for number in 1..=ENTRIES {
                 offsets.append(at(i64::from(number) * 10, number * 100)).unwrap();
@@ -30,7 +42,7 @@ fn a_reader_finds_every_entry_that_was_appended_before_it_looked() {
             scope.spawn(|| {
                 barrier.wait();
                 let mut step = 0;
-                while appended.load(Ordering::Acquire) < ENTRIES {
+                while !done.load(Ordering::Acquire) {
                     let number = i64::from(appended.load(Ordering::Acquire));
                     step = (step + 7) % (number + 1);
                     let position = u32::try_from(step).unwrap() * 100;
@@ -59,6 +71,7 @@ fn a_reader_never_mixes_entries_of_two_times_nor_meets_a_missing_page() {
     let (done, barrier) = (AtomicBool::new(false), Barrier::new(4));
     thread::scope(|scope| {
         scope.spawn(|| {
+            let _ends = Ends(&done);
             barrier.wait();
             for round in 0..30 {
                 for number in 1..=PER_ROUND {
@@ -75,7 +88,6 @@ fn a_reader_never_mixes_entries_of_two_times_nor_meets_a_missing_page() {
                 offsets.reset(1 << 18).unwrap();
                 times.reset(1 << 18).unwrap();
             }
-            done.store(true, Ordering::Release);
         });
         for reader in 0..3 {
             let (offsets, times, barrier, done) = (&offsets, &times, &barrier, &done);
