@@ -239,7 +239,7 @@ impl Map {
     fn uncover_below(&self, byte: usize, file: &File) -> io::Result<()> {
         let mut covered_from = self.covered_from.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(from) = covered_from.filter(|from| *from < byte) else { return Ok(()) };
-        if let Some(len) = self.reserved_bytes.checked_sub(from).filter(|len| *len > 0) {
+        if let Some(len) = self.reserved_bytes.checked_sub(from) {
             // SAFETY: `covered_from` is a whole number of pages below `reserved_bytes`, and the
             // range behind it ends with our reservation.
             let start = unsafe { map_file(self.page_at(from), len, file, from)? };

@@ -21,8 +21,8 @@ pub(crate) fn lower_bound(
     }
 }
 
-/// Finds the first of `count` slots whose key is not below the target; but where the key of
-/// slot 0 is equal to the target, slot 1.
+/// Finds the first of `count` slots whose key is not below the target, or the slot behind them;
+/// but where the key of slot 0 is equal to the target, slot 1.
 pub(crate) fn upper_bound(
     count: usize,
     warm_entries: usize,
@@ -32,7 +32,7 @@ pub(crate) fn upper_bound(
         Range::Empty => None,
         Range::BelowFirst => Some(0),
         Range::Exact(slot) => Some(slot),
-        Range::After(slot) => slot.checked_add(1).filter(|next| *next < count),
+        Range::After(slot) => slot.checked_add(1),
     }
 }
 
