@@ -58,6 +58,24 @@ fn the_end_of_the_entries_is_found_whatever_follows_of_zeros() {
     }
 }
 
+/// A page that was never written, with later entries behind it.
+#[test]
+fn a_hole_of_zeros_does_not_hide_the_entries_behind_it() {
+    let dir = Dir::new();
+    let holed = [hex("00000005 00000076"), vec![0; 80], hex("00000008 000000ec")].concat();
+    let index = open(&dir, &holed);
+    assert_eq!((index.len(), index.last_entry()), (12, Some(at(8, 0xec))));
+    let path = dir.path("0.index");
+    let peeked = OffsetIndexFile::peek_last_entry(&path, Offset::new(0)).unwrap();
+    assert_eq!(peeked, index.last_entry());
+
+    let first = hex("0000000000000009 00000002");
+    let holed = [first, vec![0; 120], hex("000000000000000a 00000005")].concat();
+    let path = dir.file("0.timeindex", &holed);
+    let times = TimeIndexFile::open(&path, Offset::new(0), 1024, &dir.permit).unwrap();
+    assert_eq!((times.len(), times.last_entry()), (12, Some(time(10, 5))));
+}
+
 #[test]
 fn a_misaligned_file_fails_the_check_until_it_is_trimmed() {
     let dir = Dir::new();
@@ -66,6 +84,22 @@ fn a_misaligned_file_fails_the_check_until_it_is_trimmed() {
     assert!(matches!(error, IndexError::Corrupt { .. }), "{error}");
     index.trim_to_valid_size().unwrap();
     index.sanity_check().unwrap();
+}
+
+#[test]
+fn a_last_entry_that_cannot_be_fails_the_check_of_the_file_at_its_byte() {
+    let dir = Dir::new();
+    let at_byte = |result: Result<(), IndexError>| {
+        let Err(IndexError::Corrupt { source, .. }) = result else { panic!("{result:?}") };
+        source.position()
+    };
+    let below_base = hex("00000005 00000076 | fffffffe 000000ec");
+    assert_eq!(at_byte(open(&dir, &below_base).sanity_check()), Position::new(8));
+    for goes_back in ["0000000000000008 00000003", "000000000000000a ffffffff"] {
+        let path = dir.file("0.timeindex", &hex(&format!("0000000000000009 00000002{goes_back}")));
+        let times = TimeIndexFile::open(&path, Offset::new(0), 0, &dir.permit).unwrap();
+        assert_eq!(at_byte(times.sanity_check()), Position::new(12), "{goes_back}");
+    }
 }
 
 /// FR-030.
@@ -138,6 +172,17 @@ fn an_index_cannot_be_created_without_room_for_an_entry_nor_over_a_file() {
     create(8).unwrap();
     let error = create(8).unwrap_err();
     assert!(matches!(error, IndexError::Io { .. }), "{error}");
+}
+
+/// A hole of the largest length: nothing of it is read but a few slots.
+#[test]
+fn a_file_of_a_byte_less_than_2_gib_opens() {
+    let dir = Dir::new();
+    let path = dir.path("0.index");
+    fs::File::create(&path).unwrap().set_len((1 << 31) - 1).unwrap();
+    let index = OffsetIndexFile::open(&path, Offset::new(0), 0, &dir.permit).unwrap();
+    assert_eq!((index.len(), index.max_entries()), (0, (1 << 28) - 1));
+    assert_eq!(OffsetIndexFile::peek_last_entry(&path, Offset::new(0)).unwrap(), None);
 }
 
 #[test]

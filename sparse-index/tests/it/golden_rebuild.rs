@@ -115,6 +115,7 @@ fn a_transaction_index_of_kafka_is_written_again_byte_for_byte() {
         file.append(*txn).unwrap();
     }
     assert_eq!(std::fs::read(&path).unwrap(), TXN_INDEX);
+    assert_eq!(txns.iter().flat_map(|txn| txn.to_bytes()).collect::<Vec<_>>(), TXN_INDEX);
     let reopened = TransactionIndexFile::open(&path, Offset::new(4)).unwrap();
     assert_eq!(reopened.entries(), txns);
 }

@@ -136,6 +136,42 @@ fn a_reopened_index_goes_on_after_a_resize() {
 }
 
 #[test]
+fn a_truncation_drops_the_entry_of_its_offset_whatever_its_position() {
+    for position in [0, 1, 0x7fff_ffff] {
+        let dir = Dir::new();
+        let index = dir.offset_index(100, 1000);
+        index.append(at(110, position)).unwrap();
+        index.truncate_to(Offset::new(111)).unwrap();
+        assert_eq!(index.last_entry(), Some(at(110, position)));
+        index.truncate_to(Offset::new(110)).unwrap();
+        assert_eq!(index.last_entry(), None, "{position}");
+    }
+}
+
+/// A cut puts plain pages in the place of those behind it, for readers that are still there.
+#[test]
+fn entries_that_follow_a_cut_and_a_resize_are_in_the_file() {
+    let dir = Dir::new();
+    let index = dir.offset_index(0, 1 << 16);
+    let fill = |numbers: std::ops::RangeInclusive<u32>, position: u32| {
+        numbers.for_each(|number| index.append(at(number.into(), position)).unwrap());
+    };
+    fill(1..=4000, 7);
+    index.truncate_to(Offset::new(101)).unwrap();
+    index.trim_to_valid_size().unwrap();
+    index.resize(16_384).unwrap();
+    fill(101..=2048, 8);
+    index.resize(1 << 16).unwrap();
+    fill(2049..=4000, 9);
+    index.trim_to_valid_size().unwrap();
+    index.flush().unwrap();
+    let bytes = fs::read(dir.path("00000000000000000000.index")).unwrap();
+    let stored = OffsetIndex::new(Offset::new(0), &bytes);
+    let position = |number: i64| if number <= 100 { 7 } else { 8 + u32::from(number > 2048) };
+    assert!(stored.iter().eq((1..=4000).map(|number| at(number, position(number)))));
+}
+
+#[test]
 fn a_large_index_that_was_cut_and_filled_anew_answers_from_the_new_entries() {
     let dir = Dir::new();
     let index = dir.offset_index(0, 1 << 20);

@@ -39,6 +39,57 @@ fn an_index_of_10_mib_takes_no_block_before_its_first_entry_and_at_most_64_kib_a
 }
 
 #[test]
+fn reserved_slots_have_their_blocks_before_the_first_entry() {
+    let dir = Dir::new();
+    let (offsets, times) = (dir.offset_index(0, TEN_MIB), dir.time_index(0, TEN_MIB));
+    offsets.reserve(20_000).unwrap();
+    times.reserve(20_000).unwrap();
+    let taken = ["index", "timeindex"].map(|suffix| {
+        fs::metadata(dir.path(&format!("{:020}.{suffix}", 0))).unwrap().blocks() * 512
+    });
+    assert!(taken[0] >= 160_000 && taken[1] >= 240_000, "{taken:?}");
+}
+
+/// The file is looked up by its path where blocks are reserved, and nowhere else: an append costs
+/// no system call.
+#[test]
+fn an_append_needs_the_path_only_where_it_needs_blocks() {
+    let dir = Dir::new();
+    let index = dir.offset_index(0, TEN_MIB);
+    let append = |numbers: std::ops::RangeInclusive<i64>| {
+        numbers.into_iter().try_for_each(|number| index.append(at(number, 1)))
+    };
+    append(1..=513).unwrap();
+    let (path, away) = (dir.path("00000000000000000000.index"), dir.path("away"));
+    fs::rename(&path, &away).unwrap();
+    append(514..=1024).unwrap();
+    let error = append(1025..=1025).unwrap_err();
+    assert!(matches!(error, alluvium_sparse_index::IndexError::Io { .. }), "{error}");
+    fs::rename(&away, &path).unwrap();
+    append(1025..=1026).unwrap();
+}
+
+/// What lies below the blocks of this process may be a hole.
+#[test]
+fn an_append_below_the_blocks_that_were_reserved_reserves_them() {
+    let dir = Dir::new();
+    let index = dir.offset_index(0, 8192);
+    (1..=600).for_each(|number| index.append(at(number, 1)).unwrap());
+    index.trim_to_valid_size().unwrap();
+    drop(index);
+    let (path, away) = (dir.path("00000000000000000000.index"), dir.path("away"));
+    let index = OffsetIndexFile::open(&path, Offset::new(0), 8192, &dir.permit).unwrap();
+    index.resize(8192).unwrap();
+    index.append(at(601, 1)).unwrap();
+    index.truncate_to(Offset::new(300)).unwrap();
+    fs::rename(&path, &away).unwrap();
+    let error = index.append(at(300, 1)).unwrap_err();
+    assert!(matches!(error, alluvium_sparse_index::IndexError::Io { .. }), "{error}");
+    fs::rename(&away, &path).unwrap();
+    index.append(at(300, 1)).unwrap();
+}
+
+#[test]
 fn no_descriptor_stays_open() {
     let dir = Dir::new();
     let indexes: Vec<_> = (0..50).map(|base| dir.offset_index(base * 1000, 8192)).collect();

@@ -66,6 +66,7 @@ fn a_resumed_rule_counts_from_0() {
     let mut rule = IndexRule::resume(100, Some(time(50, 7)));
     assert_eq!(rule.on_batch(batch(8, 5000, 90, 40)), None);
     assert_eq!(rule.on_batch(batch(9, 5090, 90, 40)), None);
+    assert_eq!(rule.bytes_since_last_entry(), 180);
     let due = rule.on_batch(batch(10, 5180, 90, 40)).unwrap();
     assert_eq!((due.offset, due.time), (at(10, 5180), Some(time(50, 7))));
     rule.restart(None);

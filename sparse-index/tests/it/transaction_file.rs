@@ -36,6 +36,17 @@ fn the_file_appears_with_the_first_entry_which_is_stored_as_kafka_stores_it() {
     assert_eq!(fs::read(dir.path("0.txnindex")).unwrap(), hex(golden));
 }
 
+#[test]
+fn a_flush_that_does_not_reach_its_file_is_an_error() {
+    let dir = Dir::new();
+    let index = open(&dir);
+    index.append(txn(7, 100, 200, 201)).unwrap();
+    fs::remove_file(dir.path("0.txnindex")).unwrap();
+    fs::create_dir(dir.path("0.txnindex")).unwrap();
+    let error = index.flush().unwrap_err();
+    assert!(matches!(error, IndexError::Io { .. }), "{error}");
+}
+
 /// FR-043: last offsets rise strictly, also against what was there before the index was opened.
 #[test]
 fn a_repeated_last_offset_is_refused_before_a_byte_is_written() {

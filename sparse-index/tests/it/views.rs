@@ -1,6 +1,6 @@
 //! The views over bytes: padding, spare bytes, sanity.
 
-use alluvium_record_format::{CorruptKind, Offset, Position};
+use alluvium_record_format::{CorruptKind, Offset, Position, Timestamp};
 use alluvium_sparse_index::{OffsetIndex, TimeIndex, TransactionIndex};
 
 use crate::support::{at, hex, time};
@@ -51,12 +51,12 @@ fn bytes_behind_the_last_whole_entry_are_counted_and_fail_the_check() {
         (Position::new(32), CorruptKind::index_length(39, 8))
     );
 
-    let times = TimeIndex::new(Offset::new(0), &bytes[..37]);
-    assert_eq!((times.len(), times.spare_bytes()), (3, 1));
+    let times = TimeIndex::new(Offset::new(0), &bytes[..38]);
+    assert_eq!((times.len(), times.spare_bytes()), (3, 2));
     let error = times.sanity_check().unwrap_err();
     assert_eq!(
         (error.position(), error.kind()),
-        (Position::new(36), CorruptKind::index_length(37, 12))
+        (Position::new(36), CorruptKind::index_length(38, 12))
     );
 
     let txns = TransactionIndex::new(Offset::new(0), &bytes);
@@ -78,6 +78,55 @@ fn a_last_entry_that_cannot_be_fails_the_check_at_its_byte() {
         (error.position(), error.kind()),
         (Position::new(12), CorruptKind::index_order(8, 9))
     );
+}
+
+/// Kafka refuses an end that goes back, and no more.
+#[test]
+fn a_last_entry_at_the_base_offset_and_at_the_first_timestamp_passes_the_check() {
+    let zeros = [0; 36];
+    OffsetIndex::new(Offset::new(800), &zeros[..32]).sanity_check().unwrap();
+    let times = hex("0000000000000009 00000002 0000000000000009 00000000");
+    TimeIndex::new(Offset::new(800), &times).sanity_check().unwrap();
+}
+
+#[test]
+fn a_view_says_how_many_entries_there_are_and_how_many_an_iterator_has_left() {
+    let bytes = [1; 68];
+    let offsets = OffsetIndex::new(Offset::new(0), &bytes[..24]);
+    let times = TimeIndex::new(Offset::new(0), &bytes[..24]);
+    let txns = TransactionIndex::new(Offset::new(0), &bytes);
+    assert_eq!([offsets.len(), times.len(), txns.len()], [3, 2, 2]);
+    assert_eq!([offsets.is_empty(), times.is_empty(), txns.is_empty()], [false; 3]);
+    let (mut offset_entries, mut time_entries) = (offsets.iter(), times.iter());
+    assert_eq!((offset_entries.len(), time_entries.len()), (3, 2));
+    offset_entries.next();
+    time_entries.next();
+    assert_eq!((offset_entries.len(), time_entries.len()), (2, 1));
+
+    let offsets = OffsetIndex::new(Offset::new(0), &bytes[..7]);
+    let times = TimeIndex::new(Offset::new(0), &bytes[..11]);
+    let txns = TransactionIndex::new(Offset::new(0), &bytes[..33]);
+    assert_eq!([offsets.is_empty(), times.is_empty(), txns.is_empty()], [true; 3]);
+    assert_eq!((offsets.iter().len(), times.iter().len()), (0, 0));
+}
+
+/// The end of the warm part, 8 KiB before the last entry, is the first slot that Kafka probes: a
+/// senseless entry there keeps it from all that follow.
+#[test]
+fn the_first_probe_of_a_large_index_is_8_kib_before_its_end() {
+    let mut bytes: Vec<u8> =
+        (1..=3000_u32).flat_map(|number| [number * 10, 7]).flat_map(u32::to_be_bytes).collect();
+    let warm = 8 * (2999 - 8192 / 8);
+    bytes[warm..warm + 4].copy_from_slice(&i32::MAX.to_be_bytes());
+    let index = OffsetIndex::new(Offset::new(0), &bytes);
+    assert_eq!(index.lookup(Offset::new(25_000)), index.entry(2999 - 1025).unwrap());
+
+    let entry = |number: u32| [0, number * 10, number].into_iter().flat_map(u32::to_be_bytes);
+    let mut bytes: Vec<u8> = (1..=3000).flat_map(entry).collect();
+    let warm = 12 * (2999 - 8192 / 12);
+    bytes[warm..warm + 4].copy_from_slice(&i32::MAX.to_be_bytes());
+    let index = TimeIndex::new(Offset::new(0), &bytes);
+    assert_eq!(index.lookup(Timestamp::new(25_000)), index.entry(2999 - 683));
 }
 
 #[test]
