@@ -137,3 +137,15 @@ fn parent(path: &Path) -> &Path {
         _ => Path::new("."),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_a_directory_lies_in_the_current_one() {
+        assert_eq!(parent(Path::new("file")), Path::new("."));
+        assert_eq!(parent(Path::new("dir/file")), Path::new("dir"));
+        assert_eq!(parent(Path::new("/file")), Path::new("/"));
+    }
+}

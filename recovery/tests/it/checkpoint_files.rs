@@ -132,6 +132,32 @@ fn a_left_over_temporary_file_is_overwritten() {
     assert!(!temporary.exists());
 }
 
+/// No entries would mean: recover everything, from offset 0 on.
+#[test]
+fn a_checkpoint_that_cannot_be_read_is_an_error_and_not_an_empty_one() {
+    let dir = tempfile::tempdir().unwrap();
+    for kind in CheckpointKind::ALL {
+        std::fs::create_dir(kind.path(dir.path())).unwrap();
+        let error = OffsetCheckpoint::read(&Io::new(), kind, dir.path()).unwrap_err();
+        assert!(matches!(error, FileError::Io { .. }), "{error}");
+        assert_eq!(error.path(), kind.path(dir.path()));
+    }
+}
+
+#[test]
+fn a_partition_is_named_by_its_topic_and_number() {
+    let checkpoint = offsets("0\n2\nb-c 11 5\na 7 6\n").unwrap();
+    let found: Vec<_> = checkpoint
+        .iter()
+        .map(|(partition, offset)| {
+            (partition.topic(), partition.partition(), partition.to_string(), offset.get())
+        })
+        .collect();
+    let expected = [("a", 7, "a-7".to_owned(), 6), ("b-c", 11, "b-c-11".to_owned(), 5)];
+    assert_eq!(found, expected);
+    assert!(!checkpoint.is_empty());
+}
+
 #[test]
 fn a_damaged_file_is_named_in_the_error() {
     let dir = tempfile::tempdir().unwrap();

@@ -120,6 +120,22 @@ fn a_disk_that_is_full_fails_the_load_and_a_later_one_succeeds() {
     assert!(healthy.names().iter().all(|name| !name.contains(".tmp")));
 }
 
+#[test]
+fn a_left_over_file_that_cannot_be_removed_fails_the_load_by_its_name() {
+    fn removes_temporary(call: &IoCall<'_>) -> bool {
+        let IoCall::Remove { path, .. } = call else { return false };
+        path.extension().is_some_and(|extension| extension == "tmp")
+    }
+    let faulty = Faulty::new(removes_temporary);
+    let disk = Disk::with_io(faulty.io());
+    disk.segment_with_indexes(0, &all_l3());
+    disk.write("00000000000000000000.timeindex.tmp", b"0\n");
+    let error = load(disk.dir(), &unclean(), &mut |_| ControlFlow::Continue(())).unwrap_err();
+    let LoadError::File { source, .. } = error else { panic!("{error}") };
+    assert!(matches!(source, FileError::Io { action: FileAction::Remove, .. }), "{source:?}");
+    assert!(source.path().ends_with("00000000000000000000.timeindex.tmp"));
+}
+
 /// The disk that it leads to is not mounted: what stands beside it is no orphan.
 #[cfg(unix)]
 #[test]

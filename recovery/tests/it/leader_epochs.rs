@@ -85,6 +85,8 @@ fn end_offsets_follow_the_table_of_the_format_page() {
     assert_eq!(end(3), Some((2, 300)));
     assert_eq!(end(6), Some((4, 500)));
     assert_eq!(end(-1), None);
+    let from_zero = cache(&[(0, 0), (2, 100)]).end_offset_for(epoch(0), at(900));
+    assert_eq!(from_zero, Some((epoch(0), at(100))), "epoch 0 is an epoch");
     assert_eq!(LeaderEpochCache::default().end_offset_for(epoch(0), at(5)), None);
 }
 
@@ -114,9 +116,28 @@ fn truncation_from_the_start_keeps_the_epoch_in_force() {
         (499, vec![(4, 499), (7, 500)]),
         (900, vec![(7, 900)]),
     ] {
-        let mut epochs = cache(&[(2, 100), (4, 300), (7, 500)]);
-        epochs.truncate_from_start(at(start));
+        let before = [(2, 100), (4, 300), (7, 500)];
+        let mut epochs = cache(&before);
+        let changed = epochs.truncate_from_start(at(start));
         assert_eq!(pairs(&epochs), left, "{start}");
+        assert_eq!((changed, epochs.is_dirty()), (left != before, left != before), "{start}");
+    }
+}
+
+#[test]
+fn a_truncation_from_the_end_says_whether_an_epoch_went() {
+    for (end, left) in [
+        (-1, vec![(2, 100), (4, 300)]),
+        (100, vec![]),
+        (101, vec![(2, 100)]),
+        (300, vec![(2, 100)]),
+        (301, vec![(2, 100), (4, 300)]),
+    ] {
+        let before = [(2, 100), (4, 300)];
+        let mut epochs = cache(&before);
+        let changed = epochs.truncate_from_end(at(end));
+        assert_eq!(pairs(&epochs), left, "{end}");
+        assert_eq!((changed, epochs.is_dirty()), (left != before, left != before), "{end}");
     }
 }
 

@@ -63,6 +63,7 @@ impl Disk {
         assert_eq!(self.files(), before, "a plan changes nothing");
         let log = load(self.dir(), config, &mut |_| ControlFlow::Continue(())).unwrap();
         assert_eq!(planned.report().steps, log.report.steps);
+        assert_eq!(planned.is_empty(), log.report.steps.is_empty());
         assert_eq!(planned.report().recovered, log.report.recovered);
         assert_eq!(planned.log_end_offset(), log.log_end_offset);
         assert_eq!(planned.log_start_offset(), log.log_start_offset);

@@ -78,6 +78,18 @@ fn partition_metadata_comes_back_as_written() {
     assert_eq!(PartitionMetadata::read(&Io::new(), dir.path()).unwrap(), Some(metadata));
 }
 
+#[test]
+fn small_files_that_cannot_be_read_are_errors_and_not_missing_ones() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["partition.metadata", CleanShutdown::FILE_NAME] {
+        std::fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    let error = PartitionMetadata::read(&Io::new(), dir.path()).unwrap_err();
+    assert!(matches!(error, FileError::Io { .. }), "{error}");
+    let error = CleanShutdown::read(&Io::new(), dir.path()).unwrap_err();
+    assert!(matches!(error, FileError::Io { .. }), "{error}");
+}
+
 /// FR-072.
 #[test]
 fn any_file_of_the_name_is_a_clean_shutdown_until_it_is_removed() {
@@ -152,6 +164,15 @@ fn directories_of_two_brokers_and_copies_of_one_do_not_go_together() {
         MetaConflict::Node
     );
     assert!(matches!(conflict(meta.clone()), MetaConflict::Directory { .. }));
+}
+
+#[test]
+fn properties_are_escaped_as_java_escapes_them() {
+    let mut properties = Properties::new();
+    properties.set(" a b\t\r\n\u{c}=:#!\\\u{e9}~", "  c d\t\u{1f600}");
+    let expected = "\\ a\\ b\\t\\r\\n\\f\\=\\:\\#\\!\\\\\\u00E9~=\\  c d\\t\\uD83D\\uDE00\n";
+    assert_eq!(properties.to_text(), expected);
+    assert_eq!(Properties::parse(expected.as_bytes()), Ok(properties));
 }
 
 #[test]
