@@ -135,14 +135,14 @@ fn one(fault: &Fault, seed: u64, disk: &Path, total: &mut Total) -> Result<()> {
     prepare(disk)?;
     let mut command = match fault {
         Fault::Call { name, error, number } => {
-            let mut strace = workspace::command("strace");
-            strace.args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={name}")]);
+            let mut strace = quiet_strace();
+            strace.args(["-e", &format!("trace={name}")]);
             strace.args(["-e", &format!("inject={name}:error={error}:when={number}")]);
             strace
         }
         Fault::Map { file, number } => {
-            let mut strace = workspace::command("strace");
-            strace.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=mmap", "-P"]).arg(file);
+            let mut strace = quiet_strace();
+            strace.args(["-e", "trace=mmap", "-P"]).arg(file);
             strace.args(["-e", &format!("inject=mmap:error=ENOMEM:when={number}")]);
             strace
         }
@@ -183,6 +183,14 @@ fn one(fault: &Fault, seed: u64, disk: &Path, total: &mut Total) -> Result<()> {
     // No power was cut: what was acknowledged is in the page cache.
     history.keep_all();
     judge_disk(disk, &history).with_context(|| said.into_owned())
+}
+
+/// `strace` that says nothing, and stops the process at the calls that it is told of alone: without
+/// the filter it stops at every call, and a run takes four times as long.
+fn quiet_strace() -> Command {
+    let mut strace = workspace::command("strace");
+    strace.args(["-f", "--seccomp-bpf", "-qq", "-o", "/dev/null"]);
+    strace
 }
 
 /// A small file system in memory, at the place of the disk while it lives.
