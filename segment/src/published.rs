@@ -124,7 +124,6 @@ mod schedules {
                 indexed.entries[0].store(0, Ordering::Relaxed);
             }
             indexed.entries[0].store(ROUGH, Ordering::Relaxed);
-            indexed.read(0);
             reader.join().unwrap();
         });
     }
