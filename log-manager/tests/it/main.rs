@@ -5,6 +5,7 @@ mod batches;
 mod checkpointing;
 mod cluster;
 mod committing;
+mod deleting;
 mod disk;
 mod edges;
 mod failing;

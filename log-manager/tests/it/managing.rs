@@ -331,30 +331,6 @@ fn a_partition_in_two_directories_is_refused() {
 }
 
 #[test]
-fn a_deleted_log_is_read_to_the_end_by_those_who_read_it_and_goes_after_the_delay() {
-    let cluster = Cluster::new(1);
-    let (manager, _) = cluster.start();
-    make(&manager, &t(0));
-    let log = manager.log(&t(0)).unwrap();
-    let slice = log.read(Offset::new(0), 1000, Isolation::LogEnd, true).unwrap().slice.unwrap();
-    manager.delete(&t(0)).unwrap();
-    assert!(matches!(manager.log(&t(0)), Err(ManagerError::Unknown { .. })));
-    assert!(try_append(&log, &batch(&[(None, NOW.get())])).is_err());
-    assert_eq!(cluster.read("d1/recovery-point-offset-checkpoint"), "0\n0\n");
-    // The name is free again at once.
-    make(&manager, &t(0));
-    cluster.clock.advance_ms(999);
-    manager.tick();
-    assert_eq!(cluster.list("d1").iter().filter(|it| it.ends_with("-delete")).count(), 1);
-    cluster.clock.advance_ms(1);
-    manager.tick();
-    assert_eq!(cluster.list("d1").iter().filter(|it| it.ends_with("-delete")).count(), 0);
-    let mut bytes = Vec::new();
-    slice.read_to(&mut bytes).unwrap();
-    assert_eq!(bytes.len(), 69);
-}
-
-#[test]
 fn a_log_moves_to_another_disk_and_keeps_its_watermark() {
     let cluster = Cluster::new(2);
     let (manager, _) = cluster.start();
