@@ -67,6 +67,22 @@ mod tests {
     }
 
     #[test]
+    fn a_pass_takes_as_long_as_its_bytes_at_the_rate() {
+        let (rate, chunk) = (8 << 20, 256 << 10);
+        for work in [Duration::ZERO, Duration::from_millis(20)] {
+            let mut pace = Pace::new(Some(rate));
+            let mut now = Duration::ZERO;
+            // 64 MiB by chunks that take their time to be read and written, too.
+            for _ in 0..256 {
+                now += work;
+                now += pace.after(chunk, now);
+            }
+            let (least, most) = (Duration::from_secs(8), Duration::from_millis(8020));
+            assert!((least..=most).contains(&now), "{now:?}");
+        }
+    }
+
+    #[test]
     fn without_a_rate_nothing_waits() {
         assert_eq!(Pace::new(None).after(u64::MAX, Duration::ZERO), Duration::ZERO);
     }

@@ -14,3 +14,4 @@ mod support;
 mod tombstones;
 mod transactions;
 mod under_load;
+mod watching;
