@@ -241,6 +241,16 @@ fn the_last_stable_offset_of_a_marker_ignores_transactions_of_its_own_producer()
 }
 
 #[test]
+fn of_two_batches_in_one_append_the_second_follows_the_first() {
+    let mut log = Log::new();
+    assert_eq!(log.send((9, 0, 0), 1), Appended(0));
+    let batch = |offset, sequence| TestBatch::new(offset, 1).producer(9, 0, sequence).facts();
+    assert!(log.state.prepare(&CLIENT, [batch(1, 1), batch(2, 2)]).is_ok());
+    let gap = log.state.prepare(&CLIENT, [batch(1, 1), batch(2, 3)]).unwrap_err();
+    assert_eq!(gap.code(), 45);
+}
+
+#[test]
 fn a_marker_without_a_transaction_completes_nothing() {
     let mut log = Log::new();
     let batch = facts(&marker(0, (9, 4), TxnOutcome::Abort, 1));
