@@ -166,6 +166,25 @@ fn a_full_index_is_a_reason_to_roll() {
     }
 }
 
+/// `segment.index.bytes` was lowered since.
+#[test]
+fn a_segment_with_more_entries_than_an_index_may_hold_now_opens_and_is_due_to_roll() {
+    let fixture = Fixture::new();
+    let mut active = fixture.create(0, every_batch());
+    for offset in 0..5 {
+        active.append(&batch(offset, 1, 100 + offset)).unwrap();
+    }
+    drop(active.seal().unwrap());
+    let config = every_batch().max_index_bytes(16);
+    let mut active = ActiveSegment::open(&fixture.dir, Offset::new(0), config, birth()).unwrap();
+    assert!(active.should_roll(&input()).unwrap().is_some());
+    active.append(&batch(5, 1, 105)).unwrap();
+    let segment = active.seal().unwrap();
+    for offset in 0..6 {
+        assert_eq!(crate::support::base_at(&segment, offset), Some(offset));
+    }
+}
+
 /// FR-030: the last offset that fits is `base + i32::MAX`; the rest makes a roll, never a wrapped
 /// entry.
 #[test]
