@@ -36,6 +36,17 @@ fn the_file_appears_with_the_first_entry_which_is_stored_as_kafka_stores_it() {
     assert_eq!(fs::read(dir.path("0.txnindex")).unwrap(), hex(golden));
 }
 
+/// No entries would mean: no transaction of the segment was aborted.
+#[test]
+fn an_index_that_cannot_be_opened_is_an_error_and_not_an_empty_one() {
+    let dir = Dir::new();
+    let path = dir.file("no-directory", &[]).join("0.txnindex");
+    let error = TransactionIndexFile::open(&path, Offset::new(0)).unwrap_err();
+    assert!(matches!(error, IndexError::Io { .. }), "{error}");
+    let error = TransactionIndexFile::open_reset(&path, Offset::new(0)).unwrap_err();
+    assert!(matches!(error, IndexError::Io { .. }), "{error}");
+}
+
 #[test]
 fn a_flush_that_does_not_reach_its_file_is_an_error() {
     let dir = Dir::new();
@@ -53,6 +64,7 @@ fn a_repeated_last_offset_is_refused_before_a_byte_is_written() {
     let dir = Dir::new();
     open(&dir).append(txn(7, 100, 200, 201)).unwrap();
     let index = open(&dir);
+    assert!(!index.is_empty());
     let refused = refusal(index.append(txn(8, 150, 200, 201)));
     assert!(matches!(refused, Refusal::OutOfOrder { .. }), "{refused}");
     assert_eq!((index.len(), fs::read(dir.path("0.txnindex")).unwrap().len()), (1, 34));
