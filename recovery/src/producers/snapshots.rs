@@ -142,7 +142,10 @@ impl ProducerState {
             return Ok(None);
         }
         let offset = self.map_end_offset();
-        snapshots.write(offset, &encode_snapshot(self.producers()), sync)?;
+        // Kafka's order is that of a hash map. Ours is the same for the same log.
+        let mut producers: Vec<_> = self.producers().collect();
+        producers.sort_unstable_by_key(|entry| entry.producer_id);
+        snapshots.write(offset, &encode_snapshot(producers), sync)?;
         self.set_snapshot_offset(offset);
         tracing::debug!(
             offset = offset.get(),

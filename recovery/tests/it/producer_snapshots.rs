@@ -40,6 +40,26 @@ fn a_snapshot_is_taken_only_when_the_state_has_moved_on() {
     assert_eq!(offsets(&SnapshotDir::open(disk.dir()).unwrap()), [3]);
 }
 
+/// A load is a function of the directory: so are the bytes that it writes.
+#[test]
+fn a_snapshot_of_the_same_producers_has_the_same_bytes() {
+    let disk = Disk::new();
+    let mut snapshots = SnapshotDir::open(disk.dir()).unwrap();
+    let mut written = Vec::new();
+    for _ in 0..8 {
+        let mut state = ProducerState::default();
+        for (offset, id) in (0..).zip([900, 7, 41, 3, 100_000, 12]) {
+            append(&mut state, TestBatch::new(offset, 1).producer(id, 0, 0));
+        }
+        state.take_snapshot(&mut snapshots, false).unwrap();
+        written.push(disk.files()["00000000000000000006.snapshot"].clone());
+    }
+    assert!(written.windows(2).all(|pair| pair[0] == pair[1]));
+    let read = snapshots.read(Offset::new(6)).unwrap();
+    let ids: Vec<_> = read.iter().map(|entry| entry.producer_id.get()).collect();
+    assert_eq!(ids, [3, 7, 12, 41, 900, 100_000]);
+}
+
 #[test]
 fn a_restart_knows_the_last_batch_and_the_open_transaction() {
     let disk = Disk::new();
