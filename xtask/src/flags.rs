@@ -61,7 +61,7 @@ xflags::xflags! {
         /// Changes functions of the crates that parse and recover, one at a time: some test must
         /// notice. Needs `cargo-mutants`; all of it takes hours.
         cmd mutants {
-            /// `K/N`: the K-th of N slices, from 0 on; default `0/1`, all.
+            /// `K/N`: every N-th mutant from the K-th on, from 0; default `0/1`, all.
             optional --shard shard: String
             /// One crate; default the four of `docs/mutants.md`.
             optional --package name: String
