@@ -61,6 +61,8 @@ pub struct ActiveSegment {
     /// The last offset of the last batch.
     last_offset: Option<Offset>,
     indexes: Option<Indexes>,
+    /// Neither index was full when it was looked at, and none has got an entry since.
+    indexes_have_room: bool,
     /// An index did not take an entry: both are built again when the segment is sealed.
     indexes_lag: bool,
     /// Appends go around the page cache.
@@ -203,6 +205,7 @@ impl ActiveSegment {
             rule: IndexRule::new(config.index_interval_bytes),
             last_offset: None,
             indexes: None,
+            indexes_have_room: false,
             indexes_lag: false,
             uncached: false,
             ahead: BlocksAhead::of(&config),

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwapOption;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use rustix::process::{Resource, getrlimit};
 
 use crate::error::{IoOp, SegmentError};
@@ -165,9 +165,10 @@ impl Clock {
 /// A file that may be closed now and opened again on the next use.
 #[derive(Debug, Default)]
 pub(crate) struct PooledFile {
+    /// For readers, who do not wait.
     file: ArcSwapOption<File>,
-    /// Held while the file is opened, closed, renamed or written to.
-    gate: Mutex<()>,
+    /// The same file. Held while it is opened, closed, renamed or written to.
+    gate: Mutex<Option<Arc<File>>>,
     /// Used since the pool last looked.
     used: AtomicBool,
     /// Whether the pool's clock has it.
@@ -175,6 +176,9 @@ pub(crate) struct PooledFile {
     sync: AtomicU8,
     in_doubt: AtomicBool,
 }
+
+/// An open file that is not closed, renamed or written to by others.
+pub(crate) type HeldFile<'a> = MappedMutexGuard<'a, Arc<File>>;
 
 /// Whether the bytes are durable.
 mod sync_state {
@@ -196,13 +200,13 @@ impl PooledFile {
         if let Some(file) = self.get_open() {
             return Ok(file);
         }
-        let gate = self.gate.lock();
-        if let Some(file) = self.get_open() {
-            return Ok(file);
+        let mut gate = self.gate.lock();
+        if let Some(file) = &*gate {
+            self.touch();
+            return Ok(Arc::clone(file));
         }
         let file = Arc::new(open()?);
-        self.file.store(Some(Arc::clone(&file)));
-        self.touch();
+        self.put(&mut gate, Arc::clone(&file));
         drop(gate);
         pool.admit(self);
         Ok(file)
@@ -213,16 +217,28 @@ impl PooledFile {
         self: &Arc<Self>,
         pool: &FilePool,
         open: impl FnOnce() -> Result<File, SegmentError>,
-    ) -> Result<(MutexGuard<'_, ()>, Arc<File>), SegmentError> {
-        let gate = self.gate.lock();
-        if let Some(file) = self.get_open() {
-            return Ok((gate, file));
+    ) -> Result<HeldFile<'_>, SegmentError> {
+        let mut gate = self.gate.lock();
+        if gate.is_some() {
+            self.touch();
+        } else {
+            self.put(&mut gate, Arc::new(open()?));
+            pool.admit(self);
         }
-        let file = Arc::new(open()?);
-        self.file.store(Some(Arc::clone(&file)));
+        Ok(MutexGuard::map(gate, |file| file.as_mut().expect("it was opened above")))
+    }
+
+    /// Shows an open file to all.
+    fn put(&self, gate: &mut Option<Arc<File>>, file: Arc<File>) {
+        *gate = Some(Arc::clone(&file));
+        self.file.store(Some(file));
         self.touch();
-        pool.admit(self);
-        Ok((gate, file))
+    }
+
+    /// Lets go of the file: it closes when the last reader is done.
+    fn take(&self, gate: &mut Option<Arc<File>>) {
+        *gate = None;
+        self.file.store(None);
     }
 
     fn get_open(&self) -> Option<Arc<File>> {
@@ -235,19 +251,18 @@ impl PooledFile {
 
     /// Takes over a file that was opened elsewhere, as one that was just made.
     pub(crate) fn adopt(self: &Arc<Self>, pool: &FilePool, file: File) {
-        self.file.store(Some(Arc::new(file)));
-        self.touch();
+        self.put(&mut self.gate.lock(), Arc::new(file));
         pool.admit(self);
     }
 
     /// Keeps the file from being opened, closed or renamed by others.
-    pub(crate) fn hold(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn hold(&self) -> MutexGuard<'_, Option<Arc<File>>> {
         self.gate.lock()
     }
 
-    /// Closes the file without a sync: it is deleted, or its bytes do not matter.
-    pub(crate) fn close(&self) {
-        self.file.store(None);
+    /// Closes the file, which is held, without a sync: it is deleted, or its bytes do not matter.
+    pub(crate) fn close(&self, held: &mut Option<Arc<File>>) {
+        self.take(held);
     }
 
     /// To be called after every write, while held.
@@ -309,19 +324,19 @@ impl Pooled for PooledFile {
     }
 
     fn close_if_synced(&self) -> Closing {
-        let Some(_gate) = self.gate.try_lock() else { return Closing::Busy };
-        if self.sync.load(Ordering::Acquire) == sync_state::UNSYNCED && self.is_open() {
+        let Some(mut gate) = self.gate.try_lock() else { return Closing::Busy };
+        if self.sync.load(Ordering::Acquire) == sync_state::UNSYNCED && gate.is_some() {
             return Closing::Unsynced;
         }
-        self.file.store(None);
+        self.take(&mut gate);
         Closing::Done
     }
 
     fn sync_and_close(&self, io: &Io) {
-        let Some(_gate) = self.gate.try_lock() else { return };
-        let Some(file) = self.file.load_full() else { return };
+        let Some(mut gate) = self.gate.try_lock() else { return };
+        let Some(file) = &*gate else { return };
         if self.sync.load(Ordering::Acquire) == sync_state::UNSYNCED {
-            if io.sync(&file, &PathBuf::new).is_err() {
+            if io.sync(file, &PathBuf::new).is_err() {
                 // Kept open, so that the error stays with this descriptor; its owner learns of
                 // it from the next append or flush.
                 self.mark_in_doubt();
@@ -329,7 +344,7 @@ impl Pooled for PooledFile {
             }
             self.sync.store(sync_state::SYNCED, Ordering::Release);
         }
-        self.file.store(None);
+        self.take(&mut gate);
     }
 }
 

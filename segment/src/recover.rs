@@ -114,7 +114,7 @@ impl Segment {
     pub fn apply_scan(&self, scan: &Scan) -> Result<(), SegmentError> {
         self.dir().lock()?;
         self.while_sealed(|| {
-            let (_gate, file) = self.log_for_write()?;
+            let file = self.log_for_write()?;
             let path = || self.path(FileKind::Log);
             let len = u64::from(scan.valid_bytes);
             let truncation = self.begin_truncation();

@@ -18,14 +18,14 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use alluvium_record_format::{Offset, Position};
 use alluvium_sparse_index::{TimeEntry, TransactionIndexFile};
 use arc_swap::ArcSwapOption;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::config::SegmentConfig;
 use crate::error::{IoOp, SegmentError};
 use crate::index_slot::IndexSlot;
 use crate::names::{FileKind, SegmentFileName, Suffix};
 use crate::partition_dir::PartitionDir;
-use crate::pool::PooledFile;
+use crate::pool::{HeldFile, PooledFile};
 use crate::published::{Published, TakingBack};
 use crate::walk::{BatchWalker, file_size};
 
@@ -189,7 +189,7 @@ impl Segment {
     }
 
     /// The open log file, which stays where it is as long as the guard lives.
-    pub(crate) fn log_for_write(&self) -> Result<(MutexGuard<'_, ()>, Arc<File>), SegmentError> {
+    pub(crate) fn log_for_write(&self) -> Result<HeldFile<'_>, SegmentError> {
         self.log.get_held(self.dir.pool(), || self.open_log())
     }
 

@@ -141,7 +141,7 @@ impl ActiveSegment {
 
     fn write(&mut self, bytes: &[u8], size: u32, end: u32) -> Result<(), SegmentError> {
         let segment = &self.segment;
-        let (gate, file) = segment.log_for_write()?;
+        let file = segment.log_for_write()?;
         let path = || segment.path(FileKind::Log);
         let io = segment.dir().io();
         let written = if self.uncached {
@@ -153,7 +153,7 @@ impl ActiveSegment {
         segment.log().mark_unsynced();
         let Err(write) = written else { return Ok(()) };
         let error = self.undo_write(&file, size, write);
-        drop(gate);
+        drop(file);
         self.ahead = BlocksAhead::of(&self.config);
         Err(error)
     }
@@ -183,6 +183,7 @@ impl ActiveSegment {
             & indexes.time.mapped().is_none_or(|index| self.add_times(index));
         self.indexes_lag |= !added;
         self.segment.mark_indexes_unsynced();
+        self.indexes_have_room = false;
     }
 
     fn add_offsets(&self, index: &OffsetIndexFile) -> bool {

@@ -3,7 +3,7 @@
 use alluvium_record_format::{Offset, Timestamp};
 use alluvium_sparse_index::{OffsetIndexFile, TimeIndexFile};
 
-use super::{ActiveSegment, FirstTimestamp};
+use super::{ActiveSegment, FirstTimestamp, Indexes};
 use crate::error::SegmentError;
 
 /// What the decision to roll depends on.
@@ -58,12 +58,13 @@ impl ActiveSegment {
             if waited > input.max_age_ms.saturating_sub(self.birth.roll_jitter_ms) {
                 return Ok(Some(RollReason::Time));
             }
-            let indexes = self.indexes()?;
-            if indexes.offset.mapped().is_some_and(OffsetIndexFile::is_full) {
-                return Ok(Some(RollReason::OffsetIndexFull));
-            }
-            if indexes.time.mapped().is_some_and(TimeIndexFile::is_full) {
-                return Ok(Some(RollReason::TimeIndexFull));
+            // Only an entry that is added takes room.
+            if !self.indexes_have_room {
+                let full = full_index(self.indexes()?);
+                if full.is_some() {
+                    return Ok(full);
+                }
+                self.indexes_have_room = true;
             }
         }
         let fits = input.max_offset.relative_to(self.segment.base_offset()).is_some();
@@ -90,4 +91,13 @@ impl ActiveSegment {
         self.first_timestamp = FirstTimestamp::Known(first);
         Ok(first)
     }
+}
+
+/// Which index has no room for the entries of another append.
+fn full_index(indexes: &Indexes) -> Option<RollReason> {
+    if indexes.offset.mapped().is_some_and(OffsetIndexFile::is_full) {
+        return Some(RollReason::OffsetIndexFull);
+    }
+    let is_full = indexes.time.mapped().is_some_and(TimeIndexFile::is_full);
+    is_full.then_some(RollReason::TimeIndexFull)
 }

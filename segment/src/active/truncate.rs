@@ -67,7 +67,7 @@ impl ActiveSegment {
 
     fn cut_log(&self, position: Position) -> Result<(), SegmentError> {
         let segment = &self.segment;
-        let (_gate, file) = segment.log_for_write()?;
+        let file = segment.log_for_write()?;
         let path = || segment.path(FileKind::Log);
         segment.publish_size(position.get());
         let cut = segment.dir().io().set_len(&file, &path, position.get().into());

@@ -138,11 +138,11 @@ impl Segment {
     /// `ReadOnly`, `Io`.
     pub fn delete_files(&self) -> Result<(), SegmentError> {
         self.dir.lock()?;
-        let _log = self.log.hold();
+        let mut log = self.log.hold();
         if self.is_deleted() {
             return Ok(());
         }
-        self.log.close();
+        self.log.close(&mut log);
         for kind in FileKind::SEGMENT {
             let path = self.path(kind);
             match self.dir.io().remove(&path) {
