@@ -106,6 +106,8 @@ pub(crate) struct Shared {
 pub(crate) struct Writer {
     /// `None` after the close alone.
     active: Option<ActiveSegment>,
+    /// What readers are shown: see [`publish_segments`](Self::publish_segments).
+    segments: Arc<SegmentList>,
     producers: ProducerState,
     snapshots: SnapshotDir,
     epochs: LeaderEpochCache,
@@ -113,6 +115,8 @@ pub(crate) struct Writer {
     is_loss_unsynced: bool,
     /// Counts truncations: a flush that ran beside one proves nothing.
     truncation_count: u64,
+    /// Whether readers are shown a first unstable offset.
+    is_unstable_shown: bool,
     /// The first unstable offset as asked for, and where it was found.
     located_unstable: Option<(Offset, LogPosition)>,
     jitter: Jitter,
@@ -171,13 +175,13 @@ impl Log {
             let segment: &alluvium_segment::Segment = segment;
             (segment.base_offset(), segment.size_bytes())
         };
-        segments.all().iter().map(of).collect()
+        segments.all().map(of).collect()
     }
 
     /// How many segments there are.
     #[must_use]
     pub fn segment_count(&self) -> usize {
-        self.shared.segments.load().all().len()
+        self.shared.segments.load().len()
     }
 
     /// Bytes of all segments, without their indexes.

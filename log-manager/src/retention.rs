@@ -1,5 +1,6 @@
 //! Which old segments go, and why the others stay: pure decisions, for a log and for tools.
 
+use std::iter::Peekable;
 use std::sync::Arc;
 
 use alluvium_record_format::{Offset, Timestamp};
@@ -132,25 +133,25 @@ impl RetentionFinding {
 /// Judges the segments of a log by one rule, from the oldest on. Reads times of records only
 /// where a segment is asked for.
 #[derive(Debug)]
-pub(crate) struct Judge<'a> {
+pub(crate) struct Judge<'a, S: Iterator<Item = &'a Arc<Segment>>> {
     rule: RetentionRule,
     config: &'a LogConfig,
     state: RetentionState,
-    rest: &'a [Arc<Segment>],
+    rest: Peekable<S>,
     rest_bytes: u64,
 }
 
-impl<'a> Judge<'a> {
+impl<'a, S: Iterator<Item = &'a Arc<Segment>> + Clone> Judge<'a, S> {
     pub(crate) fn new(
         rule: RetentionRule,
         config: &'a LogConfig,
         state: RetentionState,
-        segments: &'a [Arc<Segment>],
+        segments: S,
     ) -> Self {
         // No other rule asks.
-        let sized = if rule == RetentionRule::Size { segments } else { &[] };
-        let rest_bytes = sized.iter().map(|segment| u64::from(segment.size_bytes())).sum();
-        Self { rule, config, state, rest: segments, rest_bytes }
+        let sized = (rule == RetentionRule::Size).then(|| segments.clone());
+        let sizes = sized.into_iter().flatten().map(|segment| u64::from(segment.size_bytes()));
+        Self { rule, config, state, rest_bytes: sizes.sum(), rest: segments.peekable() }
     }
 
     fn judge(
@@ -194,13 +195,13 @@ impl<'a> Judge<'a> {
     }
 }
 
-impl Iterator for Judge<'_> {
+impl<'a, S: Iterator<Item = &'a Arc<Segment>> + Clone> Iterator for Judge<'a, S> {
     type Item = Result<RetentionFinding, SegmentError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (segment, rest) = self.rest.split_first()?;
-        let found = self.judge(segment, rest.first().map(|next| next.base_offset()));
-        self.rest = rest;
+        let segment = self.rest.next()?;
+        let next = self.rest.peek().map(|next| next.base_offset());
+        let found = self.judge(segment, next);
         self.rest_bytes = self.rest_bytes.saturating_sub(segment.size_bytes().into());
         Some(found)
     }
@@ -291,7 +292,7 @@ impl RetentionPlan {
         let mut first = 0;
         for &rule in RetentionRule::of(config) {
             let mut behind = None;
-            let judge = Judge::new(rule, config, state, &segments[first..]);
+            let judge = Judge::new(rule, config, state, segments[first..].iter());
             for (fate, finding) in fates[first..].iter_mut().zip(judge) {
                 let verdict = RetentionVerdict { rule, finding: finding?, behind };
                 fate.verdicts.push(verdict);

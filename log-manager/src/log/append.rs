@@ -122,6 +122,7 @@ impl Log {
         let batch = prepared.assign(next_offset)?;
         let incoming = Incoming {
             bytes: batch.bytes(),
+            only: Some(batch),
             first_offset: Some(next_offset),
             last_offset,
             max_timestamp,
@@ -197,6 +198,7 @@ impl Log {
             (analysis.max_timestamp != -1).then_some(Timestamp::new(analysis.max_timestamp));
         let incoming = Incoming {
             bytes: &batches[..analysis.valid_bytes],
+            only: None,
             first_offset: analysis.first_offset,
             last_offset: analysis.last_offset,
             max_timestamp,
@@ -292,6 +294,8 @@ impl LeaderRequest {
 /// Batches on their way into the log, with their offsets.
 pub(super) struct Incoming<'a> {
     pub(super) bytes: &'a [u8],
+    /// The batch, where it is known that these are the bytes of one.
+    pub(super) only: Option<Batch<'a>>,
     pub(super) first_offset: Option<Offset>,
     pub(super) last_offset: Offset,
     pub(super) max_timestamp: Option<Timestamp>,
@@ -314,7 +318,7 @@ impl Writer {
         incoming: &Incoming<'_>,
         effects: &mut Effects,
     ) -> Result<Written, AppendError> {
-        self.note_epochs(shared, incoming.bytes, effects);
+        self.note_epochs(shared, incoming, effects);
         let size_bytes = incoming.bytes.len() as u64;
         let max_bytes = config.roll_bytes();
         if size_bytes > u64::from(max_bytes) {
@@ -328,9 +332,13 @@ impl Writer {
         };
         self.write(shared, incoming)?;
         let next_offset = offset_after(incoming.last_offset, 1);
+        let old_end = shared.log_end();
         shared.log_end.store(next_offset.get(), Ordering::Release);
-        shared.segments.load().publish_end();
-        self.cap_high_watermark(shared);
+        self.segments.publish_end();
+        // The high watermark lies at the old end at most.
+        if next_offset <= old_end {
+            self.cap_high_watermark(shared);
+        }
         self.finish_producers(shared, prepared, next_offset)?;
         let unflushed = next_offset.get() - shared.recovery_point.load(Ordering::Acquire);
         let flush_due = u64::try_from(unflushed).unwrap_or(0) >= config.flush_messages();
@@ -342,6 +350,9 @@ impl Writer {
         &mut self,
         incoming: &Incoming<'_>,
     ) -> Result<recovery::Prepared, AppendError> {
+        if incoming.only.is_some_and(|batch| batch.header().producer_id().is_none()) {
+            return Ok(recovery::Prepared::Append(PreparedAppend::default()));
+        }
         let active = self.active();
         let (segment_base, size) = (active.segment().base_offset(), active.segment().size_bytes());
         let mut damage = None;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use alluvium_record_format::{LeaderEpoch, Offset};
+use alluvium_record_format::{BatchHeader, LeaderEpoch, Offset};
 
-use super::append::batches_of;
+use super::append::{Incoming, batches_of};
 use super::{Effects, Log, LogError, Shared, Writer};
 
 impl Log {
@@ -48,24 +48,39 @@ impl Log {
 impl Writer {
     /// Takes over the epochs of batches that are about to be appended. Old formats know no
     /// epochs, and end what was known.
-    pub(super) fn note_epochs(&mut self, shared: &Shared, bytes: &[u8], effects: &mut Effects) {
+    pub(super) fn note_epochs(
+        &mut self,
+        shared: &Shared,
+        incoming: &Incoming<'_>,
+        effects: &mut Effects,
+    ) {
+        let changed = match &incoming.only {
+            Some(batch) => self.note_epoch(batch.header()),
+            None => self.note_epochs_of(incoming.bytes),
+        };
+        if changed {
+            self.publish_epochs(shared);
+            effects.write_epochs();
+        }
+    }
+
+    fn note_epochs_of(&mut self, bytes: &[u8]) -> bool {
         let mut changed = false;
         let mut end = 0;
         for batch in batches_of(bytes) {
             end = batch.position().get() as usize + batch.bytes().len();
-            let header = batch.header();
-            if let Some(epoch) = header.leader_epoch() {
-                changed |= self.epochs.assign(epoch, header.base_offset());
-            }
+            changed |= self.note_epoch(batch.header());
         }
         if end < bytes.len() && self.epochs.latest().is_some() {
             self.epochs.clear();
             changed = true;
         }
-        if changed {
-            self.publish_epochs(shared);
-            effects.write_epochs();
-        }
+        changed
+    }
+
+    fn note_epoch(&mut self, header: &BatchHeader) -> bool {
+        let epoch = header.leader_epoch();
+        epoch.is_some_and(|epoch| self.epochs.assign(epoch, header.base_offset()))
     }
 
     /// Shows the epochs to readers.

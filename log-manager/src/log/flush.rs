@@ -75,7 +75,7 @@ impl Shared {
         let truncation_count = self.writer.lock().truncation_count;
         let segments = self.segments.load_full();
         let dirty = segments.values(before, offset);
-        span.record("segments", dirty.len()).record("bytes", bytes_of(dirty));
+        span.record("segments", dirty.clone().count()).record("bytes", bytes_of(dirty.clone()));
         for segment in dirty {
             match segment.flush() {
                 // Deleted meanwhile: nothing of it is to be kept.

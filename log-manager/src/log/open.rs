@@ -118,7 +118,7 @@ impl LogOptions {
         let mut jitter = Jitter::new(RandomState::new().hash_one(dir));
         let jitter_ms = self.config.roll_jitter_ms(jitter.next());
         let birth = Birth::at(now).roll_jitter_ms(i64::try_from(jitter_ms).unwrap_or(0));
-        let segments = SegmentList::new(loaded.segments);
+        let segments = Arc::new(SegmentList::new(&loaded.segments));
         let last = Arc::clone(segments.active());
         let active = ActiveSegment::reopen(last, self.config.segment(), birth)?;
         let mut effects = Effects::default();
@@ -139,7 +139,7 @@ impl LogOptions {
             health,
             lifecycle: AtomicU8::new(OPEN),
             needs_recovery: AtomicBool::new(false),
-            segments: ArcSwap::from_pointee(segments),
+            segments: ArcSwap::new(Arc::clone(&segments)),
             log_start: AtomicI64::new(loaded.log_start_offset.get()),
             log_end: AtomicI64::new(loaded.log_end_offset.get()),
             high_watermark: ArcSwap::from_pointee(LogPosition::somewhere(loaded.log_start_offset)),
@@ -152,11 +152,13 @@ impl LogOptions {
             epochs: ArcSwap::from_pointee(loaded.epochs.clone()),
             writer: Mutex::new(Writer {
                 active: Some(active),
+                segments,
                 producers: loaded.producers,
                 snapshots: loaded.snapshots,
                 epochs: loaded.epochs,
                 is_loss_unsynced: false,
                 truncation_count: 0,
+                is_unstable_shown: false,
                 located_unstable: None,
                 jitter,
             }),

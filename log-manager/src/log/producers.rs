@@ -86,6 +86,10 @@ impl Writer {
     ///
     /// Source: `UnifiedLog.maybeIncrementFirstUnstableOffset` in Kafka.
     pub(super) fn publish_first_unstable(&mut self, shared: &Shared) {
+        // Readers only ever set another place of the one that is there.
+        if !self.is_unstable_shown && self.producers.first_unstable().is_none() {
+            return;
+        }
         let unstable = self.producers.first_unstable().copied().map(|txn| {
             match txn.place.filter(|_| txn.first_offset >= shared.log_start()) {
                 Some(place) => {
@@ -96,6 +100,7 @@ impl Writer {
             }
         });
         if shared.first_unstable.load().as_deref() != unstable.as_ref() {
+            self.is_unstable_shown = unstable.is_some();
             shared.first_unstable.store(unstable.map(Arc::new));
         }
     }
@@ -130,9 +135,9 @@ impl Writer {
         shared: &Shared,
         end: Offset,
     ) -> Result<(), LogError> {
-        let segments = shared.segments.load_full();
+        let segments = self.segments.to_vec();
         let replay = Replay::new(shared.log_start(), end, shared.clock.now());
         let (producers, snapshots) = (&mut self.producers, &mut self.snapshots);
-        Ok(rebuild_producer_state(producers, snapshots, segments.all(), &replay)?)
+        Ok(rebuild_producer_state(producers, snapshots, &segments, &replay)?)
     }
 }

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use alluvium_record_format::{Offset, Position, ProducerId};
-use alluvium_segment::{Segment, SegmentError, SegmentSlice};
+use alluvium_segment::{SegmentError, SegmentSlice};
 use alluvium_sparse_index::AbortedTxn;
 
+use super::segments::Segments;
 use super::{Log, LogError, LogPosition, SegmentList, Shared};
 
 /// How far a read sees.
@@ -176,12 +177,12 @@ impl Shared {
         &self,
         segments: &'s SegmentList,
         offset: Offset,
-    ) -> Result<&'s [Arc<Segment>], LogError> {
+    ) -> Result<Segments<'s>, LogError> {
         let (min, max) = (self.log_start(), self.log_end());
-        match segments.reaching(offset) {
-            rest if offset <= max && !rest.is_empty() => Ok(rest),
-            _ => Err(LogError::OffsetOutOfRange { offset, min, max }),
+        if offset > max || offset < segments.first().base_offset() {
+            return Err(LogError::OffsetOutOfRange { offset, min, max });
         }
+        Ok(segments.reaching(offset))
     }
 
     /// Source: `LocalLog.read` in Kafka.
@@ -192,7 +193,7 @@ impl Shared {
         bound: LogPosition,
         limits: Limits,
     ) -> Result<Fetched, LogError> {
-        let rest = self.reachable(segments, start)?;
+        let mut rest = self.reachable(segments, start)?;
         if start == bound.offset {
             return Ok(Fetched::nothing(bound, limits.isolation));
         }
@@ -200,7 +201,9 @@ impl Shared {
             let position = self.locate_in(segments, start)?;
             return Ok(Fetched::nothing(position, limits.isolation));
         }
-        for (index, segment) in rest.iter().enumerate() {
+        loop {
+            let from_here = rest.clone();
+            let Some(segment) = rest.next() else { break };
             let end = match bound.place {
                 Some(place) if segment.base_offset() < place.segment_base => {
                     Some(Position::new(segment.size_bytes()))
@@ -210,7 +213,7 @@ impl Shared {
             };
             let found = segment.read(start, limits.max_bytes, end, limits.min_one_message)?;
             if let Some(slice) = found {
-                return self.fetched(start, slice, &rest[index..], limits);
+                return self.fetched(start, slice, from_here, limits);
             }
         }
         let position = self.log_end_position(segments);
@@ -221,7 +224,7 @@ impl Shared {
         &self,
         start: Offset,
         slice: SegmentSlice,
-        from_here: &[Arc<Segment>],
+        from_here: Segments<'_>,
         limits: Limits,
     ) -> Result<Fetched, LogError> {
         let aborted = match limits.isolation {
@@ -239,10 +242,11 @@ impl Shared {
         &self,
         start: Offset,
         slice: &SegmentSlice,
-        from_here: &[Arc<Segment>],
+        from_here: Segments<'_>,
     ) -> Result<Vec<AbortedTransaction>, LogError> {
-        let Some((segment, later)) = from_here.split_first() else { return Ok(Vec::new()) };
-        let next_base = || later.first().map_or_else(|| self.log_end(), |next| next.base_offset());
+        let mut later = from_here.clone();
+        let Some(segment) = later.next() else { return Ok(Vec::new()) };
+        let next_base = || later.next().map_or_else(|| self.log_end(), |next| next.base_offset());
         let upper =
             segment.upper_bound_offset(slice.position(), slice.len())?.unwrap_or_else(next_base);
         let mut found: Vec<AbortedTxn> = Vec::new();

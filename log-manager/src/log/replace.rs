@@ -53,7 +53,7 @@ impl Log {
             (self.high_watermark(), shared.last_stable_offset());
         let segments = shared.segments.load();
         Ok(CleaningView {
-            segments: segments.all().to_vec(),
+            segments: segments.to_vec(),
             log_start_offset: shared.log_start(),
             log_end_offset: shared.log_end(),
             high_watermark,
@@ -141,7 +141,7 @@ impl Writer {
         effects: &mut Effects,
     ) -> Result<(), LogError> {
         replacement.to_swap()?;
-        shared.segments.store(Arc::new(list));
+        self.publish_segments(shared, list);
         self.forget_places(shared, replacement.old_segments());
         replacement.retire_unsynced()?;
         let new = replacement.new_segments();
@@ -183,7 +183,8 @@ impl Writer {
 /// The list of segments after the replacement.
 fn replaced(shared: &Shared, replacement: &Replacement) -> Result<SegmentList, LogError> {
     let segments = shared.segments.load();
-    let (all, old, new) = (segments.all(), replacement.old_segments(), replacement.new_segments());
+    let (all, old, new) =
+        (segments.to_vec(), replacement.old_segments(), replacement.new_segments());
     let changed = || LogError::SegmentsChanged { path: shared.dir.path() };
     let first = old.first().ok_or_else(changed)?;
     let start = all.iter().position(|segment| Arc::ptr_eq(segment, first)).ok_or_else(changed)?;
@@ -198,7 +199,7 @@ fn replaced(shared: &Shared, replacement: &Replacement) -> Result<SegmentList, L
     if !is_run || !fits {
         return Err(changed());
     }
-    Ok(SegmentList::new([before, new, after].concat()))
+    Ok(SegmentList::new(&[before, new, after].concat()))
 }
 
 /// Removes new segments that did not come into use. What cannot be removed now goes at the next

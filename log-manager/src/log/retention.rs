@@ -7,7 +7,7 @@ use alluvium_segment::Segment;
 use tracing::field::Empty;
 
 use super::segments::bytes_of;
-use super::{Effects, Log, LogError, SegmentList, Shared, Writer};
+use super::{Effects, Log, LogError, Shared, Writer};
 use crate::LogConfig;
 use crate::RetentionPlan;
 use crate::retention::{Judge, RetentionFinding, RetentionRule, RetentionState};
@@ -46,7 +46,7 @@ impl Log {
         let shared = &self.shared;
         let segments = shared.segments.load_full();
         let state = shared.retention_state();
-        Ok(RetentionPlan::new(segments.all(), &shared.config.load(), state)?)
+        Ok(RetentionPlan::new(&segments.to_vec(), &shared.config.load(), state)?)
     }
 
     /// Moves the log start up to `offset`, the high watermark at most; returns whether it moved.
@@ -127,7 +127,7 @@ impl Writer {
         config: &LogConfig,
         effects: &mut Effects,
     ) -> Result<(usize, u64), LogError> {
-        let segments = shared.segments.load_full();
+        let segments = Arc::clone(&self.segments);
         let mut count = 0;
         let judge = Judge::new(rule, config, shared.retention_state(), segments.all());
         for found in judge.take(MOST_AT_ONCE) {
@@ -144,7 +144,7 @@ impl Writer {
         tracing::info!(log = shared.name(), count, ?rule, "deleting old segments");
         self.delete_first(shared, config, count, effects)?;
         crate::metrics::segments_deleted(count);
-        Ok((count, bytes_of(&segments.all()[..count])))
+        Ok((count, bytes_of(segments.all().take(count))))
     }
 
     /// Drops the first `count` segments. Where these are all, a new one begins before.
@@ -155,23 +155,23 @@ impl Writer {
         count: usize,
         effects: &mut Effects,
     ) -> Result<(), LogError> {
-        if shared.segments.load().all().len() == count {
+        if self.segments.len() == count {
             self.roll(shared, config, None, effects)?;
         }
-        let segments = shared.segments.load_full();
-        let Some(next) = segments.all().get(count) else { return Ok(()) };
+        let segments = Arc::clone(&self.segments);
+        let Some(next) = segments.all().nth(count) else { return Ok(()) };
         let new_start = next.base_offset();
         if new_start > shared.log_start() {
             self.increment_log_start(shared, new_start, effects)?;
         }
         let mut gone = 0;
-        let removed = segments.all()[..count].iter().try_for_each(|oldest| {
+        let removed = segments.all().take(count).try_for_each(|oldest| {
             self.remove_oldest(shared, config, oldest, effects)?;
             gone += 1;
             Ok(())
         });
         // Also where one could not go: the list says what is on the disk.
-        shared.segments.store(Arc::new(SegmentList::new(segments.all()[gone..].to_vec())));
+        self.publish_segments(shared, segments.without_first(gone));
         removed
     }
 

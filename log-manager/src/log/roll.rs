@@ -69,7 +69,7 @@ impl Writer {
     ) -> Result<Offset, LogError> {
         let base = expected.unwrap_or(Offset::new(0)).max(shared.log_end());
         let _span = tracing::info_span!("roll", log = shared.name(), base = base.get()).entered();
-        let segments = shared.segments.load_full();
+        let segments = Arc::clone(&self.segments);
         let active = segments.active();
         if active.base_offset() == base && active.size_bytes() == 0 {
             let begun = self.begin_anew(shared, config, base, effects);
@@ -78,11 +78,10 @@ impl Writer {
             return Err(LogError::SegmentExists { base });
         } else {
             let next = self.new_segment(shared, config, base)?;
-            let mut all = segments.all().to_vec();
-            all.push(Arc::clone(next.segment()));
+            let list = segments.with(next.segment());
             self.seal_active(shared)?;
             self.active = Some(next);
-            shared.segments.store(Arc::new(SegmentList::new(all)));
+            self.publish_segments(shared, list);
         }
         self.producers.set_map_end_offset(base);
         self.producers.take_snapshot(&mut self.snapshots, false)?;
@@ -90,6 +89,12 @@ impl Writer {
         effects.flush_to(base);
         crate::metrics::rolled();
         Ok(base)
+    }
+
+    /// Shows readers the segments that there are from now on.
+    pub(super) fn publish_segments(&mut self, shared: &Shared, list: SegmentList) {
+        self.segments = Arc::new(list);
+        shared.segments.store(Arc::clone(&self.segments));
     }
 
     /// Replaces an empty active segment by a new one of the same base offset.
@@ -100,16 +105,15 @@ impl Writer {
         base: Offset,
         effects: &mut Effects,
     ) -> Result<(), LogError> {
-        let segments = shared.segments.load_full();
-        let old = Arc::clone(segments.active());
+        let mut all = self.segments.to_vec();
+        let old = Arc::clone(self.segments.active());
         self.active = None;
         old.rename(Suffix::Deleted)?;
         let next = self.new_segment(shared, config, base)?;
-        let mut all = segments.all().to_vec();
         all.pop();
         all.push(Arc::clone(next.segment()));
         self.active = Some(next);
-        shared.segments.store(Arc::new(SegmentList::new(all)));
+        self.publish_segments(shared, SegmentList::new(&all));
         effects.delete(config.file_delete_delay_ms(), vec![old], Vec::new());
         Ok(())
     }

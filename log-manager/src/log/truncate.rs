@@ -37,7 +37,7 @@ impl Log {
                 writer.cut_epochs(shared, max, effects);
                 return Ok(false);
             }
-            let cut = if offset < shared.segments.load().first().base_offset() {
+            let cut = if offset < writer.segments.first().base_offset() {
                 writer.restart_at(shared, config, offset, None, effects)
             } else {
                 writer.cut(shared, config, offset, effects)
@@ -158,20 +158,20 @@ impl Writer {
         tracing::info!(log = shared.name(), to, "Truncating log");
         self.truncation_count += 1;
         self.located_unstable = None;
-        let segments = shared.segments.load_full();
-        let keep = segments.all().partition_point(|segment| segment.base_offset() <= offset);
-        let (kept, gone) = segments.all().split_at(keep);
+        let mut kept = self.segments.to_vec();
+        let keep = kept.partition_point(|segment| segment.base_offset() <= offset);
+        let gone = kept.split_off(keep);
         // Readers must not look for records that are about to go.
         shared.log_end.store(offset.get(), Ordering::Release);
         if !gone.is_empty() {
-            shared.segments.store(Arc::new(SegmentList::new(kept.to_vec())));
-            let last = Arc::clone(&kept[keep - 1]);
+            self.publish_segments(shared, SegmentList::new(&kept));
+            let last = Arc::clone(self.segments.active());
             self.reopen_active(shared, config, last)?;
-            self.remove_files(config, gone.to_vec(), effects)?;
+            self.remove_files(config, gone, effects)?;
         }
         let now = shared.clock.now();
         self.active_mut().truncate_to(offset, now)?;
-        shared.segments.load().publish_end();
+        self.segments.publish_end();
         self.sync_cut(shared)?;
         shared.recovery_point.fetch_min(offset.get(), Ordering::AcqRel);
         shared.commits.lower(offset);
@@ -201,16 +201,15 @@ impl Writer {
         tracing::info!(log = shared.name(), at, "Truncating and starting log");
         self.truncation_count += 1;
         self.located_unstable = None;
-        let segments = shared.segments.load_full();
         self.active = None;
-        self.remove_files(config, segments.all().to_vec(), effects)?;
+        self.remove_files(config, self.segments.to_vec(), effects)?;
         // Were an old segment to come back in a crash, it would lie over the new one.
         shared.dir.sync_names()?;
         let next = self.new_segment(shared, config, offset)?;
-        let list = SegmentList::new(vec![Arc::clone(next.segment())]);
+        let list = SegmentList::new(&[Arc::clone(next.segment())]);
         self.active = Some(next);
         shared.log_end.store(offset.get(), Ordering::Release);
-        shared.segments.store(Arc::new(list));
+        self.publish_segments(shared, list);
         shared.recovery_point.fetch_min(offset.get(), Ordering::AcqRel);
         shared.commits.lower(offset);
         self.epochs.clear();

@@ -121,7 +121,7 @@ impl Shared {
 impl Writer {
     /// Sets the high watermark within its bounds.
     pub(super) fn set_high_watermark(&mut self, shared: &Shared, offset: Offset) -> Offset {
-        let end = shared.log_end_position(&shared.segments.load());
+        let end = shared.log_end_position(&self.segments);
         let position = if offset < shared.log_start() {
             LogPosition::somewhere(shared.log_start())
         } else if offset >= end.offset {
@@ -139,7 +139,7 @@ impl Writer {
     /// Source: `UnifiedLog.updateHighWatermarkWithLogEndOffset` in Kafka.
     pub(super) fn cap_high_watermark(&mut self, shared: &Shared) {
         if shared.high_watermark.load().offset >= shared.log_end() {
-            let end = shared.log_end_position(&shared.segments.load());
+            let end = shared.log_end_position(&self.segments);
             self.publish_high_watermark(shared, end);
         }
     }

@@ -85,6 +85,10 @@ impl Waited {
 }
 
 impl<T> ArcSwap<T> {
+    pub(crate) fn new(value: Arc<T>) -> Self {
+        Self(arc_swap::ArcSwap::new(value), Step::default())
+    }
+
     pub(crate) fn from_pointee(value: T) -> Self {
         Self(arc_swap::ArcSwap::from_pointee(value), Step::default())
     }
