@@ -3,6 +3,7 @@
 
 mod active;
 mod config;
+mod descriptors;
 mod dir_lock;
 mod error;
 mod exact;

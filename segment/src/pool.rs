@@ -12,6 +12,7 @@ use arc_swap::ArcSwapOption;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use rustix::process::{Resource, getrlimit};
 
+use crate::descriptors::make_room;
 use crate::error::{IoOp, SegmentError};
 use crate::io::Io;
 
@@ -28,7 +29,8 @@ pub struct FilePool {
 }
 
 impl FilePool {
-    /// A pool of at most `max_open_files` open log files, at least one.
+    /// A pool of at most `max_open_files` open log files, at least one. The kernel is asked for
+    /// room in its table of open files, so that no append has to wait for that.
     #[must_use]
     pub fn new(max_open_files: usize) -> Arc<Self> {
         Self::with_io(max_open_files, Io::new())
@@ -37,6 +39,7 @@ impl FilePool {
     /// As [`FilePool::new`], through a given [`Io`].
     #[must_use]
     pub fn with_io(max_open_files: usize, io: Io) -> Arc<Self> {
+        make_room(max_open_files);
         let files = Clock::new(max_open_files);
         Arc::new(Self { io, files, indexes: Clock::new(max_maps() / 4) })
     }
