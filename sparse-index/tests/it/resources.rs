@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use alluvium_record_format::Offset;
 use alluvium_sparse_index::{OffsetIndexFile, Refusal, TimeIndexFile};
@@ -50,6 +51,12 @@ fn reserved_slots_have_their_blocks_before_the_first_entry() {
     assert!(taken[0] >= 160_000 && taken[1] >= 240_000, "{taken:?}");
 }
 
+/// Gives the file another name.
+fn relink(from: &Path, to: &Path) {
+    fs::hard_link(from, to).unwrap();
+    fs::remove_file(from).unwrap();
+}
+
 /// The file is looked up by its path where blocks are reserved, and nowhere else: an append costs
 /// no system call.
 #[test]
@@ -61,11 +68,11 @@ fn an_append_needs_the_path_only_where_it_needs_blocks() {
     };
     append(1..=513).unwrap();
     let (path, away) = (dir.path("00000000000000000000.index"), dir.path("away"));
-    fs::rename(&path, &away).unwrap();
+    relink(&path, &away);
     append(514..=1024).unwrap();
     let error = append(1025..=1025).unwrap_err();
     assert!(matches!(error, alluvium_sparse_index::IndexError::Io { .. }), "{error}");
-    fs::rename(&away, &path).unwrap();
+    relink(&away, &path);
     append(1025..=1026).unwrap();
 }
 
@@ -82,10 +89,10 @@ fn an_append_below_the_blocks_that_were_reserved_reserves_them() {
     index.resize(8192).unwrap();
     index.append(at(601, 1)).unwrap();
     index.truncate_to(Offset::new(300)).unwrap();
-    fs::rename(&path, &away).unwrap();
+    relink(&path, &away);
     let error = index.append(at(300, 1)).unwrap_err();
     assert!(matches!(error, alluvium_sparse_index::IndexError::Io { .. }), "{error}");
-    fs::rename(&away, &path).unwrap();
+    relink(&away, &path);
     index.append(at(300, 1)).unwrap();
 }
 
@@ -133,8 +140,7 @@ fn an_index_follows_its_file_under_a_new_name_and_refuses_another_in_its_place()
     let old = dir.path("00000000000000000000.timeindex");
     let new = dir.path("00000000000000000000.timeindex.swap");
     index.maybe_append(time(1, 1)).unwrap();
-    fs::hard_link(&old, &new).unwrap();
-    fs::remove_file(&old).unwrap();
+    relink(&old, &new);
     index.trim_to_valid_size().unwrap_err();
     index.set_path(new.clone());
     index.trim_to_valid_size().unwrap();
