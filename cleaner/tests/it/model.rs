@@ -10,6 +10,7 @@ use alluvium_record_format::{
     BatchSettings, Codec, Offset, ProducerEpoch, ProducerId, Sequence, TxnOutcome,
 };
 use alluvium_segment::{FileKind, Io, SegmentFileName, Suffix};
+use alluvium_sparse_index::AbortedTxn;
 use tempfile::TempDir;
 
 use crate::crash::{Crash, start};
@@ -47,7 +48,7 @@ pub(crate) struct Model {
     bases: Vec<i64>,
     next: i64,
     pending: Vec<Vec<u8>>,
-    pending_aborted: Vec<(i64, i64, i64)>,
+    pending_aborted: Vec<AbortedTxn>,
     /// What the transactions hold that have not ended, by producer and offset.
     open: BTreeMap<i64, BTreeMap<i64, Pairs>>,
     /// Offset and value of the last committed record of each key.
@@ -107,8 +108,10 @@ impl Model {
                 self.commit(*first, pairs);
             }
         } else {
-            let first = *batches.first_key_value().unwrap().0;
-            self.pending_aborted.push((id, first, self.next));
+            let (first, last) = (*batches.first_key_value().unwrap().0, self.next);
+            // Up to where all is decided once this one is: others may be open since before.
+            let stable = self.first_open().unwrap_or(last + 1);
+            self.pending_aborted.push(aborted(id, first, last, stable));
         }
         self.next += 1;
     }
@@ -118,10 +121,9 @@ impl Model {
         if self.next == base {
             return;
         }
-        let stable = self.stable();
         let segment = self.fixture.sealed(base, &std::mem::take(&mut self.pending));
-        for (id, first, last) in self.pending_aborted.drain(..) {
-            segment.append_aborted(aborted(id, first, last, stable.min(last + 1))).unwrap();
+        for txn in self.pending_aborted.drain(..) {
+            segment.append_aborted(txn).unwrap();
         }
         self.bases.push(self.next);
     }
@@ -278,8 +280,12 @@ impl Model {
 
     /// The first offset that no transaction has left open.
     fn stable(&self) -> i64 {
+        self.first_open().unwrap_or(self.next)
+    }
+
+    fn first_open(&self) -> Option<i64> {
         let firsts = self.open.values().filter_map(BTreeMap::first_key_value);
-        firsts.map(|(first, _)| *first).min().unwrap_or(self.next)
+        firsts.map(|(first, _)| *first).min()
     }
 
     fn end_of_segments(&self) -> i64 {
