@@ -27,6 +27,8 @@ pub(crate) struct LogHistory {
     /// Where a batch began that the last truncation has halved, until something is appended or the
     /// log is opened anew.
     halved: Option<i64>,
+    /// Whether a segment begins at the end.
+    named_end: NamedEnd,
     /// Appended and not acknowledged yet.
     pending: Vec<(i64, u64)>,
     /// Everything below is durable.
@@ -39,6 +41,16 @@ pub(crate) struct LogHistory {
     is_cutting: bool,
     /// It is on its way to another log directory, and may be in both.
     is_moving: bool,
+}
+
+/// Whether the name of a segment tells where a log ends.
+#[derive(Clone, Copy, Debug, Default)]
+enum NamedEnd {
+    #[default]
+    No,
+    /// A roll or an append, which may roll, has failed or is under way.
+    Perhaps,
+    Yes,
 }
 
 impl History {
@@ -69,6 +81,8 @@ impl History {
                 log.is_cutting = true;
             }
             ("truncated", &[to]) => log.truncate(to),
+            ("roll", []) => log.named_end = NamedEnd::Perhaps,
+            ("rolled", []) => log.named_end = NamedEnd::Yes,
             ("delete", &[to]) => log.start = log.start.max(to),
             ("deleted", &[to]) => log.start = to,
             ("end", &[end]) => log.open(end)?,
@@ -101,6 +115,9 @@ impl History {
 impl LogHistory {
     fn begin_append(&mut self, stamp: u64, count: i64) {
         self.batches.push((self.end, self.end + count - 1));
+        if matches!(self.named_end, NamedEnd::No) {
+            self.named_end = NamedEnd::Perhaps;
+        }
         for (offset, stamp) in (self.end..self.end + count).zip(stamp..) {
             self.pending.push((offset, stamp));
             self.live.insert(offset, stamp);
@@ -121,7 +138,7 @@ impl LogHistory {
     fn acknowledge(&mut self) {
         self.pending.clear();
         self.ghosts.clear();
-        self.halved = None;
+        (self.halved, self.named_end) = (None, NamedEnd::No);
     }
 
     fn flush(&mut self) {
@@ -138,11 +155,16 @@ impl LogHistory {
         self.halved.unwrap_or(self.end)
     }
 
-    /// The process has opened the log, and found this end. The gap behind a halved batch is there yet
-    /// where a segment was begun behind it: its name tells.
+    /// The process has opened the log, and found this end. The gap behind a halved batch remains
+    /// where a segment was begun behind it, whose name tells the end.
     fn open(&mut self, end: i64) -> Result<()> {
         let (least, most) = (self.durable_end(), self.end);
-        ensure!(end == least || end == most, "opened with the end {end}, not {least} or {most}");
+        let is_right = match self.named_end {
+            NamedEnd::No => end == least,
+            NamedEnd::Perhaps => end == least || end == most,
+            NamedEnd::Yes => end == most,
+        };
+        ensure!(is_right, "opened with the end {end}, not {least} or where a roll began, {most}");
         (self.end, self.halved) = (end, self.halved.filter(|_| end == most));
         Ok(())
     }
@@ -159,6 +181,9 @@ impl LogHistory {
         let from = self.batches.iter().find(is_cut).map_or(to, |batch| batch.0.min(to));
         self.halved = (from < to).then_some(from).or(self.halved.filter(|halved| *halved < to));
         self.batches.retain(|batch| batch.1 < to);
+        if to < self.end {
+            self.named_end = NamedEnd::No;
+        }
         for (offset, stamp) in self.live.split_off(&from) {
             self.ghosts.entry(offset).or_default().push(stamp);
         }
@@ -260,10 +285,24 @@ mod tests {
         log.check(0, 3, &found([(0, 1), (1, 2), (2, 3)])).unwrap();
         assert!(log.check(0, 2, &found([(0, 1), (1, 2)])).is_err(), "a flushed record is gone");
         told(&[&HALVED[..], &["end t-0 3"]].concat());
-        // A segment was begun behind the gap.
-        told(&[&HALVED[..], &["end t-0 5", "flushed t-0 5"]].concat());
-        let mut history = history;
-        assert!(history.take("end t-0 4").is_err());
+        for end in ["end t-0 4", "end t-0 5"] {
+            assert!(told(&HALVED).take(end).is_err(), "{end}");
+        }
+    }
+
+    #[test]
+    fn a_segment_that_was_begun_behind_the_gap_tells_where_the_log_ends() {
+        let rolled = [&HALVED[..], &["roll t-0", "rolled t-0"]].concat();
+        told(&[&rolled[..], &["end t-0 5", "flushed t-0 5"]].concat());
+        assert!(told(&rolled).take("end t-0 3").is_err());
+        // A roll that failed may have left its segment.
+        for end in ["end t-0 3", "end t-0 5"] {
+            told(&[&HALVED[..], &["roll t-0", end]].concat());
+        }
+        // The segment goes with what is cut off before it.
+        let cut = [&rolled[..], &["truncate t-0 4", "truncated t-0 4"]].concat();
+        told(&[&cut[..], &["end t-0 3"]].concat());
+        assert!(told(&cut).take("end t-0 4").is_err());
     }
 
     #[test]

@@ -218,7 +218,7 @@ impl Workload {
         match self.dice.below(20) {
             0..=11 => self.append(&log)?,
             12..=13 => self.flush(&log)?,
-            14 => drop(log.roll()?),
+            14 => self.roll(&log)?,
             15 if name == "plain" => self.truncate(live, &log)?,
             16 if name == "trimmed" => self.delete_records(&log)?,
             17 if name == "trimmed" => self.retain(&log)?,
@@ -249,6 +249,12 @@ impl Workload {
             log.commit(end)?;
         }
         self.mark(&format!("flushed {} {end}", log.name()))
+    }
+
+    fn roll(&mut self, log: &Log) -> Result<()> {
+        self.mark(&format!("roll {}", log.name()))?;
+        log.roll()?;
+        self.mark(&format!("rolled {}", log.name()))
     }
 
     fn truncate(&mut self, live: &Live, log: &Log) -> Result<()> {
