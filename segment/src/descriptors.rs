@@ -26,13 +26,16 @@ pub(crate) fn make_room(files: usize) {
 }
 
 /// How many descriptors this process may have.
-fn limit() -> usize {
+pub(crate) fn limit() -> usize {
     let limit = getrlimit(Resource::Nofile).current;
-    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(MOST)
+    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(DEFAULT_LIMIT)
 }
 
 /// The most that room was made for.
 static MADE: AtomicUsize = AtomicUsize::new(0);
+
+/// Taken where the system sets no limit.
+const DEFAULT_LIMIT: usize = 65_536;
 
 /// A table of one MiB.
 const MOST: usize = 1 << 17;

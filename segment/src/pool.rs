@@ -10,9 +10,8 @@ use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwapOption;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
-use rustix::process::{Resource, getrlimit};
 
-use crate::descriptors::make_room;
+use crate::descriptors;
 use crate::error::{IoOp, SegmentError};
 use crate::io::Io;
 
@@ -39,7 +38,7 @@ impl FilePool {
     /// As [`FilePool::new`], through a given [`Io`].
     #[must_use]
     pub fn with_io(max_open_files: usize, io: Io) -> Arc<Self> {
-        make_room(max_open_files);
+        descriptors::make_room(max_open_files);
         let files = Clock::new(max_open_files);
         Arc::new(Self { io, files, indexes: Clock::new(max_maps() / 4) })
     }
@@ -47,8 +46,7 @@ impl FilePool {
     /// A pool that takes half of the descriptors which this process may have.
     #[must_use]
     pub fn for_this_process() -> Arc<Self> {
-        let limit = getrlimit(Resource::Nofile).current.unwrap_or(DEFAULT_LIMIT);
-        Self::new(usize::try_from(limit / 2).unwrap_or(usize::MAX))
+        Self::new(descriptors::limit() / 2)
     }
 
     /// The way to the files.
@@ -168,7 +166,7 @@ impl Clock {
 /// A file that may be closed now and opened again on the next use.
 #[derive(Debug, Default)]
 pub(crate) struct PooledFile {
-    /// For readers, who do not wait.
+    /// For readers, who do not wait. Only `put` and `take` change this and the one below, together.
     file: ArcSwapOption<File>,
     /// The same file. Held while it is opened, closed, renamed or written to.
     gate: Mutex<Option<Arc<File>>>,
@@ -350,9 +348,6 @@ impl Pooled for PooledFile {
         self.take(&mut gate);
     }
 }
-
-/// Descriptors to assume where the system names no limit.
-const DEFAULT_LIMIT: u64 = 65_536;
 
 /// The maps that the system lets this process have.
 fn max_maps() -> usize {
