@@ -1,10 +1,10 @@
 //! `schedules`: the parts without a lock under model checkers, which choose the thread that goes on.
 //!
 //! `shuttle` runs a whole log, its files included, under schedules drawn by a seed; `loom` goes
-//! through every order that the memory model allows for the words of an index, and for what a segment
-//! shows beside its writer. Both live in unit tests
-//! that a plain build leaves out: they are built with a `cfg` for the crate under test alone, so that
-//! all below it is what the other tests have built.
+//! through every order that the memory model allows for the words of an index, and for what a
+//! segment shows beside its writer. Both live in unit tests that a plain build leaves out: they are
+//! built with a `cfg` for the crate under test alone, so that all below it is what the other tests
+//! have built.
 
 mod mutants;
 

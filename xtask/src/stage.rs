@@ -47,7 +47,7 @@ impl Stages {
     }
 
     /// Is itself a stage: a table of that file says what each stage so far proves.
-    pub(crate) fn every_one_is_told_in(&mut self, file: &Path) {
+    pub(crate) fn check_rows_in(&mut self, file: &Path) {
         let names = std::mem::take(&mut self.names);
         self.run("stages", "cargo xtask ci", || {
             let text = fs::read_to_string(file)

@@ -109,8 +109,8 @@ pub fn operations(operations: &[Operation]) {
         tasks.run_due();
         assert_eq!(log.log_start_offset().get(), model.start, "{operation:?}");
         assert_eq!(log.log_end_offset().get(), model.end, "{operation:?}");
-        // An append changes nothing before itself: then the end alone is read, and an input does not
-        // read the square of what it wrote.
+        // An append changes nothing before itself: then the end alone is read. To read everything
+        // each time costs the square of what is written.
         let is_append = matches!(operation, Operation::Append { .. });
         let from = if is_append { model.batches.last().map_or(0, |last| last.0) } else { 0 };
         assert_eq!(read_from(&log, from.max(model.start)), model.visible(from), "{operation:?}");
