@@ -68,8 +68,8 @@ struct Shared {
     futures: DashMap<TopicPartition, Hosted>,
     /// Logs whose disk has failed: they must not be made again elsewhere.
     offline: DashMap<TopicPartition, Arc<DataDir>>,
-    /// Logs that could not be loaded, on disks that are in service.
-    unloaded: DashMap<TopicPartition, Unloaded>,
+    /// Logs that could not be loaded, on disks that are in service, by the path of their directory.
+    unloaded: DashMap<PathBuf, Unloaded>,
     /// Settings of topics beside the defaults.
     topics: RwLock<HashMap<String, LogConfig>>,
     deletions: Mutex<Vec<Deletion>>,
@@ -93,7 +93,8 @@ impl LogManager {
     ///
     /// # Errors
     ///
-    /// `Unknown`; `Offline` where its disk has failed; `NotLoaded` where the start could not load it.
+    /// `Unknown`; `Offline` where its disk has failed; `NotLoaded` where the start could not load
+    /// it.
     pub fn log(&self, partition: &TopicPartition) -> Result<Log, ManagerError> {
         self.shared.hosted(partition).map(|hosted| hosted.log)
     }
@@ -206,11 +207,8 @@ impl Shared {
             return Err(ManagerError::Offline { path: dir.path().to_path_buf() });
         }
         let partition_name = partition.to_string();
-        Err(match self.unloaded.get(partition) {
-            Some(unloaded) => ManagerError::NotLoaded {
-                partition: partition_name,
-                source: Arc::clone(&unloaded.reason),
-            },
+        Err(match self.why_unloaded(partition) {
+            Some(source) => ManagerError::NotLoaded { partition: partition_name, source },
             None => ManagerError::Unknown { partition: partition_name },
         })
     }
@@ -229,29 +227,29 @@ impl Shared {
             let shown = dir.path().display();
             let _span = tracing::error_span!("dir_offline", dir = %shown).entered();
             tracing::error!(dir = %shown, "its logs go offline");
-            for map in [&self.logs, &self.futures] {
-                map.retain(|partition, hosted| !self.take_offline(partition, hosted, dir));
-            }
+            self.logs.retain(|partition, hosted| {
+                let stays = !abandon_in(hosted, dir);
+                if !stays {
+                    self.offline.insert(partition.clone(), Arc::clone(dir));
+                }
+                stays
+            });
+            // The log that a copy was made of lies on another disk.
+            self.futures.retain(|_, hosted| !abandon_in(hosted, dir));
             dir.unlock();
         }
-    }
-
-    /// Ends the use of a log if it lies in this directory; returns whether it does.
-    fn take_offline(
-        &self,
-        partition: &TopicPartition,
-        hosted: &Hosted,
-        dir: &Arc<DataDir>,
-    ) -> bool {
-        let lies_there = Arc::ptr_eq(&hosted.dir, dir);
-        if lies_there {
-            hosted.log.abandon();
-            self.offline.insert(partition.clone(), Arc::clone(dir));
-        }
-        lies_there
     }
 
     fn dir(&self, path: &Path) -> Option<&Arc<DataDir>> {
         self.dirs.iter().find(|dir| dir.path() == path)
     }
+}
+
+/// Ends the use of a log if it lies in this directory; returns whether it does.
+fn abandon_in(hosted: &Hosted, dir: &Arc<DataDir>) -> bool {
+    let lies_there = Arc::ptr_eq(&hosted.dir, dir);
+    if lies_there {
+        hosted.log.abandon();
+    }
+    lies_there
 }

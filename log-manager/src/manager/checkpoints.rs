@@ -61,14 +61,11 @@ impl Shared {
         // there; the log itself is on another disk.
         let maps = [&self.futures, &self.logs];
         let entries = maps.into_iter().flat_map(DashMap::iter);
-        entries
-            .filter(|entry| Arc::ptr_eq(&entry.dir, dir))
-            .filter_map(|entry| {
-                let offset = offset_of(&entry.log, kind)?;
-                Some((TopicPartition::clone(entry.key()), offset))
-            })
-            .chain(self.offsets_of_unloaded(dir, kind))
-            .collect()
+        let in_service = entries.filter(|entry| Arc::ptr_eq(&entry.dir, dir)).filter_map(|entry| {
+            let offset = offset_of(&entry.log, kind)?;
+            Some((TopicPartition::clone(entry.key()), offset))
+        });
+        self.offsets_of_unloaded(dir, kind).into_iter().chain(in_service).collect()
     }
 }
 

@@ -203,7 +203,7 @@ impl Shared {
             return Err(ManagerError::Offline { path });
         }
         let log = self.log_options(dir, partition).clean(is_made).open(&path).map_err(failed)?;
-        self.host(partition.clone(), log.clone(), dir, is_future)?;
+        self.host(partition, log.clone(), dir, is_future)?;
         tracing::info!(dir = %path.display(), "Created log");
         Ok(log)
     }

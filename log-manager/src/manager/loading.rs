@@ -19,10 +19,11 @@ use super::{DirReport, Hosted, ManagerError, Shared, StartProgress, StartReport}
 use crate::{Log, LogError};
 
 /// One log to load.
-struct Job {
-    path: PathBuf,
-    partition: TopicPartition,
-    is_future: bool,
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) path: PathBuf,
+    pub(super) partition: TopicPartition,
+    pub(super) is_future: bool,
 }
 
 /// What has become of a log.
@@ -59,7 +60,8 @@ impl Shared {
         for dir in self.dirs.iter().filter(|dir| !dir.is_live()) {
             let entries = fs::read_dir(dir.path()).into_iter().flatten().flatten();
             for entry in entries {
-                let parsed = PartitionDirName::parse(&entry.file_name().to_string_lossy());
+                let name = entry.file_name().to_string_lossy().into_owned();
+                let parsed = PartitionDirName::parse(&name).filter(|_| !is_of_no_topic(&name));
                 let parsed = parsed.filter(|name| name.state == PartitionDirState::Current);
                 if let Some(name) = parsed {
                     let partition = TopicPartition::new(name.topic, name.partition);
@@ -96,7 +98,10 @@ impl Shared {
         let outcomes = Mutex::new(Vec::new());
         let refused = Mutex::new(None);
         let work = || {
-            while let Some(job) = take(&queue).filter(|_| dir.is_live()) {
+            // A job that is not begun stays in the queue.
+            while dir.is_live()
+                && let Some(job) = take(&queue)
+            {
                 let name = job.partition.to_string();
                 match self.load(dir, &checkpoints, job) {
                     Ok(done) => outcomes.lock().push(done),
@@ -109,9 +114,7 @@ impl Shared {
         thread::scope(|scope| {
             (0..self.config.recovery_threads()).for_each(|_| drop(scope.spawn(work)));
         });
-        for Job { partition, .. } in queue.into_inner() {
-            self.offline.insert(partition, Arc::clone(dir));
-        }
+        queue.into_inner().iter().for_each(|job| self.set_offline(job, dir));
         for (partition, outcome) in outcomes.into_inner() {
             match outcome {
                 Outcome::Loaded(loaded) => report.loaded.push((partition, loaded)),
@@ -121,6 +124,7 @@ impl Shared {
         }
         report.stray.extend(dir.take_strays());
         report.loaded.sort_by(|(one, _), (other, _)| one.cmp(other));
+        report.not_loaded.sort_by(|(one, _), (other, _)| one.cmp(other));
         refused.into_inner().map_or(Ok(()), Err)
     }
 
@@ -133,7 +137,7 @@ impl Shared {
                 continue;
             }
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name == REMOTE_CACHE || name.starts_with(METADATA_LOG) {
+            if is_of_no_topic(&name) {
                 continue;
             }
             let Some(parsed) = PartitionDirName::parse(&name) else {
@@ -165,39 +169,47 @@ impl Shared {
         checkpoints: &Checkpoints,
         job: Job,
     ) -> Result<(TopicPartition, Outcome), ManagerError> {
-        let Job { path, partition, is_future } = job;
+        let Job { path, partition, is_future } = &job;
         let offset = |offsets: &alluvium_recovery::OffsetCheckpoint| {
-            offsets.offset(&partition).unwrap_or_default()
+            offsets.offset(partition).unwrap_or_default()
         };
         let options = self
-            .log_options(dir, &partition)
+            .log_options(dir, partition)
             .clean(dir.was_clean())
             .recovery_point(offset(&checkpoints.recovery_points))
             .log_start_offset(offset(&checkpoints.log_starts));
-        let options = match checkpoints.high_watermarks.offset(&partition) {
+        let options = match checkpoints.high_watermarks.offset(partition) {
             Some(high_watermark) => options.high_watermark(high_watermark),
             None => options,
         };
-        let opened = options.open_with_progress(&path, &mut |_| ControlFlow::Continue(()));
+        let opened = options.open_with_progress(path, &mut |_| ControlFlow::Continue(()));
         let (log, report) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                let failed = self.load_failed(&partition, error, dir, checkpoints);
-                return Ok((partition, failed.map_or(Outcome::DirFailed, Outcome::Failed)));
+                let failed = self.load_failed(&job, error, dir, checkpoints);
+                return Ok((job.partition, failed.map_or(Outcome::DirFailed, Outcome::Failed)));
             }
         };
-        if self.is_stray(&partition, &path) {
-            self.set_aside(&partition, &log, dir);
+        if self.is_stray(partition, path) {
+            self.set_aside(partition, &log, dir);
         } else {
-            self.host(partition.clone(), log, dir, is_future)?;
+            self.host(partition, log, dir, *is_future)?;
         }
-        Ok((partition, Outcome::Loaded(report)))
+        Ok((job.partition, Outcome::Loaded(report)))
+    }
+
+    /// The log cannot be used as its disk has failed. Of a copy on its way, the log itself lies on
+    /// another disk.
+    pub(super) fn set_offline(&self, job: &Job, dir: &Arc<DataDir>) {
+        if !job.is_future {
+            self.offline.insert(job.partition.clone(), Arc::clone(dir));
+        }
     }
 
     /// Takes a log into service.
     pub(super) fn host(
         &self,
-        partition: TopicPartition,
+        partition: &TopicPartition,
         log: Log,
         dir: &Arc<DataDir>,
         is_future: bool,
@@ -205,11 +217,12 @@ impl Shared {
         let map = if is_future { &self.futures } else { &self.logs };
         let hosted = Hosted { log, dir: Arc::clone(dir) };
         dir.log_count.fetch_add(1, Ordering::AcqRel);
-        let name = partition.to_string();
-        match map.insert(partition, hosted) {
+        let other = map.insert(partition.clone(), hosted);
+        self.forget_checkpointed(partition, dir);
+        match other {
             None => Ok(()),
             Some(other) => Err(ManagerError::SamePartition {
-                partition: name,
+                partition: partition.to_string(),
                 first: other.dir.path().to_path_buf(),
                 second: dir.path().to_path_buf(),
             }),
@@ -222,6 +235,10 @@ fn take(queue: &Mutex<VecDeque<Job>>) -> Option<Job> {
     queue.lock().pop_front()
 }
 
-/// Directories that hold no logs of topics.
+/// Whether a directory holds no log of a topic.
+fn is_of_no_topic(name: &str) -> bool {
+    name == REMOTE_CACHE || name.starts_with(METADATA_LOG)
+}
+
 const REMOTE_CACHE: &str = "remote-log-index-cache";
 const METADATA_LOG: &str = "__cluster_metadata-";

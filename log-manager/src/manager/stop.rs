@@ -91,8 +91,12 @@ impl Shared {
         });
         let failed = failed.into_inner();
         let all_loaded = !self.has_unloaded(dir);
-        let closed = dir.is_live() && failed.is_empty() && all_loaded && all_clean.into_inner();
-        let is_clean = closed && self.mark_clean(dir, broker_epoch);
+        let closed = dir.is_live() && failed.is_empty() && all_clean.into_inner();
+        let is_clean = closed && all_loaded && self.mark_clean(dir, broker_epoch);
+        if closed && !all_loaded {
+            // The next start has less to recover. The reason of a failure is kept with the disk.
+            drop(self.write_checkpoints(dir));
+        }
         DirStop { path: dir.path().to_path_buf(), is_clean, failed }
     }
 

@@ -138,7 +138,7 @@ impl Shared {
         let offline = self.dirs.iter().filter(|dir| !dir.is_live()).count();
         crate::metrics::read_from_disk();
         crate::metrics::state(self.logs.len(), segments, size_bytes);
-        crate::metrics::offline(offline, self.offline.len() + self.unloaded.len());
+        crate::metrics::offline(offline, self.offline.len() + self.unloaded_count());
     }
 
     fn write_everywhere(&self, kind: CheckpointKind) {

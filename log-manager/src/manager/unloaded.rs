@@ -7,24 +7,34 @@ use alluvium_record_format::Offset;
 use alluvium_recovery::{CheckpointKind, FileError, LoadError, OffsetCheckpoint, TopicPartition};
 use alluvium_segment::SegmentError;
 
-use super::Shared;
 use super::data_dir::DataDir;
+use super::loading::Job;
 use super::start::Checkpoints;
+use super::{Hosted, Shared};
 use crate::LogError;
 
 /// A log that could not be loaded.
 #[derive(Debug)]
 pub(super) struct Unloaded {
     dir: Arc<DataDir>,
-    pub(super) reason: Arc<LogError>,
-    /// What the checkpoints said of it. They go on to, for the start that can load it.
+    partition: TopicPartition,
+    /// Whether it was on its way to this disk: the log itself lies on another one.
+    is_future: bool,
+    reason: Arc<LogError>,
+    checkpointed: Checkpointed,
+}
+
+/// What the checkpoints said of a log. Written to them again, so that the next start that can load
+/// the log finds it.
+#[derive(Debug, Default)]
+struct Checkpointed {
     recovery_point: Option<Offset>,
     log_start: Option<Offset>,
     high_watermark: Option<Offset>,
 }
 
-impl Unloaded {
-    fn checkpointed(&self, kind: CheckpointKind) -> Option<Offset> {
+impl Checkpointed {
+    fn offset(&self, kind: CheckpointKind) -> Option<Offset> {
         match kind {
             CheckpointKind::RecoveryPoint => self.recovery_point,
             CheckpointKind::LogStart => self.log_start,
@@ -39,20 +49,21 @@ impl Shared {
     /// Returns the reason in the first case.
     pub(super) fn load_failed(
         &self,
-        partition: &TopicPartition,
+        job: &Job,
         reason: LogError,
         dir: &Arc<DataDir>,
         checkpoints: &Checkpoints,
     ) -> Option<Arc<LogError>> {
+        let Job { path, partition, is_future } = job;
         if !is_of_one_log(&reason) {
             // The disk cannot be trusted; other disks can.
-            self.offline.insert(partition.clone(), Arc::clone(dir));
+            self.set_offline(job, dir);
             dir.fail(reason);
             return None;
         }
         tracing::error!(
             %partition,
-            dir = %dir.path().display(),
+            dir = %path.display(),
             error = &reason as &dyn std::error::Error,
             "Error while loading log"
         );
@@ -60,13 +71,45 @@ impl Shared {
         let said = |offsets: &OffsetCheckpoint| offsets.offset(partition);
         let unloaded = Unloaded {
             dir: Arc::clone(dir),
+            partition: partition.clone(),
+            is_future: *is_future,
             reason: Arc::clone(&reason),
-            recovery_point: said(&checkpoints.recovery_points),
-            log_start: said(&checkpoints.log_starts),
-            high_watermark: said(&checkpoints.high_watermarks),
+            checkpointed: Checkpointed {
+                recovery_point: said(&checkpoints.recovery_points),
+                log_start: said(&checkpoints.log_starts),
+                high_watermark: said(&checkpoints.high_watermarks),
+            },
         };
-        self.unloaded.insert(partition.clone(), unloaded);
+        self.unloaded.insert(path.clone(), unloaded);
+        let is_there = |hosted: &Hosted| Arc::ptr_eq(&hosted.dir, dir);
+        if [&self.logs, &self.futures]
+            .iter()
+            .any(|map| map.get(partition).is_some_and(|hosted| is_there(&hosted)))
+        {
+            self.forget_checkpointed(partition, dir);
+        }
         Some(reason)
+    }
+
+    /// The disk has a log of this partition in service: its checkpoints speak of that one.
+    pub(super) fn forget_checkpointed(&self, partition: &TopicPartition, dir: &Arc<DataDir>) {
+        for mut entry in self.unloaded.iter_mut() {
+            if entry.partition == *partition && Arc::ptr_eq(&entry.dir, dir) {
+                entry.checkpointed = Checkpointed::default();
+            }
+        }
+    }
+
+    /// Why the log of a partition could not be loaded; a copy on its way is not that.
+    pub(super) fn why_unloaded(&self, partition: &TopicPartition) -> Option<Arc<LogError>> {
+        let mut logs = self.unloaded.iter().filter(|entry| !entry.is_future);
+        let found = logs.find(|entry| entry.partition == *partition)?;
+        Some(Arc::clone(&found.reason))
+    }
+
+    /// How many partitions' logs could not be loaded.
+    pub(super) fn unloaded_count(&self) -> usize {
+        self.unloaded.iter().filter(|entry| !entry.is_future).count()
     }
 
     /// Whether a log of this directory could not be loaded: then it may not have been recovered.
@@ -81,7 +124,9 @@ impl Shared {
         kind: CheckpointKind,
     ) -> Vec<(TopicPartition, Offset)> {
         let there = self.unloaded.iter().filter(|entry| Arc::ptr_eq(&entry.dir, dir));
-        there.filter_map(|entry| Some((entry.key().clone(), entry.checkpointed(kind)?))).collect()
+        let said =
+            |entry: &Unloaded| Some((entry.partition.clone(), entry.checkpointed.offset(kind)?));
+        there.filter_map(|entry| said(&entry)).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use alluvium_log_manager::{ErrorCode, LogManager, ManagerError, NewLog};
 use alluvium_record_format::{LeaderEpoch, Offset, Uuid};
@@ -21,6 +21,127 @@ fn make(manager: &LogManager, number: i32) {
     append(&log, &batch(&[(None, NOW.get()); 3]));
     log.update_high_watermark(Offset::new(3)).unwrap();
     log.delete_records(Some(Offset::new(1))).unwrap();
+}
+
+/// `t-0` on `d1` with three records, and a copy without any on its way to `d2`. Both disks stopped
+/// properly; the checkpoints of `d2` say 9 of the copy. Returns the directory of the copy.
+fn make_with_copy(cluster: &Cluster) -> PathBuf {
+    let (manager, _) = cluster.start();
+    make(&manager, 0);
+    let copy = manager.create_future(&t(0), cluster.path("d2")).unwrap().dir().path();
+    assert!(manager.stop(None).unwrap().dirs.iter().all(|dir| dir.is_clean));
+    for name in CHECKPOINTS {
+        fs::write(cluster.path("d2").join(name), "0\n1\nt 0 9\n").unwrap();
+    }
+    copy
+}
+
+const CHECKPOINTS: [&str; 3] = [
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "replication-offset-checkpoint",
+];
+
+/// What the checkpoints of a disk say of `t-0`.
+fn checkpointed(cluster: &Cluster, dir: &str) -> [Option<i64>; 3] {
+    CHECKPOINTS.map(|name| {
+        let text = cluster.read(&format!("{dir}/{name}"));
+        let offset = text.lines().find_map(|line| line.strip_prefix("t 0 "));
+        offset.map(|offset| offset.parse().unwrap())
+    })
+}
+
+/// A directory in the place of a log's first index.
+fn break_log(dir: &Path) {
+    let index = dir.join("00000000000000000000.index");
+    fs::remove_file(&index).unwrap_or_default();
+    fs::create_dir(index).unwrap();
+}
+
+#[test]
+fn a_copy_that_does_not_load_is_forgotten_by_the_checkpoints_when_the_log_comes_to_its_disk() {
+    let cluster = Cluster::new(2);
+    let dead = make_with_copy(&cluster);
+    break_log(&dead);
+    let (manager, report) = cluster.start();
+    assert_eq!(report.dirs[1].not_loaded[0].0, t(0));
+    manager.write_checkpoints();
+    assert_eq!(checkpointed(&cluster, "d2"), [Some(9); 3], "kept until then");
+    let log = manager.log(&t(0)).unwrap();
+    let copy = manager.create_future(&t(0), cluster.path("d2")).unwrap();
+    copy.append_as_follower(&l3()[0], LeaderEpoch::new(0)).unwrap();
+    assert_eq!(copy.log_end_offset(), log.log_end_offset());
+    manager.promote_future(&t(0)).unwrap();
+    assert_eq!(checkpointed(&cluster, "d2"), [Some(3), None, Some(3)]);
+    manager.truncate_to(&t(0), Offset::new(0)).unwrap();
+    manager.write_checkpoints();
+    assert_eq!(checkpointed(&cluster, "d2"), [Some(0), None, Some(0)]);
+    assert!(dead.is_dir());
+    let stopped = manager.stop(None).unwrap();
+    let clean: Vec<_> = stopped.dirs.iter().map(|dir| dir.is_clean).collect();
+    assert_eq!(clean, [true, false], "the copy that did not load may not have been recovered");
+    assert_eq!(checkpointed(&cluster, "d2"), [Some(0), None, Some(0)]);
+    drop((manager, log, copy));
+
+    // The log and the dead copy in one directory.
+    let (manager, report) = cluster.start();
+    assert_eq!(report.dirs[1].not_loaded.len(), 1);
+    append(&manager.log(&t(0)).unwrap(), &l3()[0]);
+    manager.stop(None).unwrap();
+    assert_eq!(checkpointed(&cluster, "d2")[0], Some(3));
+}
+
+#[test]
+fn a_log_and_its_copy_that_both_do_not_load_are_kept_in_the_checkpoints_of_both_disks() {
+    let cluster = Cluster::new(2);
+    break_log(&make_with_copy(&cluster));
+    break_log(&cluster.path("d1/t-0"));
+    let before = checkpointed(&cluster, "d1");
+    assert_eq!(before, [Some(3), Some(1), Some(3)]);
+    let (manager, report) = cluster.start();
+    assert!(report.dirs.iter().all(|dir| dir.not_loaded.len() == 1), "{report:?}");
+    assert!(matches!(manager.log(&t(0)), Err(ManagerError::NotLoaded { .. })));
+    assert!(manager.stop(None).unwrap().dirs.iter().all(|dir| !dir.is_clean));
+    assert_eq!(
+        [checkpointed(&cluster, "d1"), checkpointed(&cluster, "d2")],
+        [before, [Some(9); 3]]
+    );
+}
+
+#[test]
+fn a_disk_that_fails_under_a_copy_leaves_the_partition_in_service_and_free_to_be_made_again() {
+    for is_running in [false, true] {
+        let cluster = Cluster::new(2);
+        drop(make_with_copy(&cluster));
+        fs::create_dir(cluster.path("d2/__cluster_metadata-0")).unwrap();
+        let d2 = cluster.path("d2");
+        let fail = || {
+            cluster.faults.set(move |call| match call {
+                IoCall::Open { path, .. } | IoCall::Write { path, .. }
+                    if path.starts_with(&d2) && (is_running || path.parent() != Some(&d2)) =>
+                {
+                    IoVerdict::Fail(io::Error::from_raw_os_error(5))
+                }
+                _ => IoVerdict::Proceed,
+            });
+        };
+        let manager = if is_running {
+            let (manager, _) = cluster.start();
+            fail();
+            manager.write_checkpoints();
+            manager
+        } else {
+            fail();
+            cluster.start().0
+        };
+        assert_eq!(manager.live_dirs(), [cluster.path("d1")]);
+        assert_eq!(manager.log(&t(0)).unwrap().log_end_offset(), Offset::new(3));
+        manager.delete(&t(0)).unwrap();
+        manager.get_or_create(&t(0), &NewLog::new().is_new()).unwrap();
+        let metadata = alluvium_recovery::TopicPartition::new("__cluster_metadata", 0);
+        let unknown = manager.log(&metadata);
+        assert!(matches!(unknown, Err(ManagerError::Unknown { .. })), "{unknown:?}");
+    }
 }
 
 /// FR-071: whatever stands in the place of a file, only the log that it belongs to cannot be used.
