@@ -8,8 +8,10 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
+    /// Drops all bits, and what a rare large batch took.
     pub(crate) fn clear(&mut self) {
         self.words.clear();
+        self.words.shrink_to(KEPT_WORDS);
         self.len = 0;
     }
 
@@ -32,9 +34,12 @@ impl Bits {
     }
 }
 
+/// Words whose memory is kept: a million bits.
+const KEPT_WORDS: usize = (1 << 20) / 64;
+
 #[cfg(test)]
 mod tests {
-    use super::Bits;
+    use super::{Bits, KEPT_WORDS};
 
     #[test]
     fn what_is_pushed_comes_back_in_order() {
@@ -47,5 +52,14 @@ mod tests {
             }
             assert_eq!(bits.iter().collect::<Vec<_>>(), pushed);
         }
+    }
+
+    #[test]
+    fn the_memory_of_a_rare_large_batch_is_given_back() {
+        let mut bits = Bits::default();
+        (0..3 << 20).for_each(|at| bits.push(at % 2 == 0));
+        assert!(bits.words.capacity() > KEPT_WORDS);
+        bits.clear();
+        assert!(bits.words.capacity() <= KEPT_WORDS, "{}", bits.words.capacity());
     }
 }

@@ -133,9 +133,10 @@ impl Cleaner {
     /// for each key either way. Offsets never change.
     ///
     /// Two walks: one over the dirty part, one over everything up to its end. Checksums are
-    /// compared in both. Memory: that of the map, three times the largest batch, and 16 MiB,
-    /// whatever a batch inflates to; beside that, the window of a zstd frame above 2 MiB, a chunk
-    /// of snappy, or the messages of one wrapper of magic 0 or 1.
+    /// compared in both. Memory: that of the map, three times the largest batch, a bit for each
+    /// record of a batch, which is 256 MiB at most, and 16 MiB, whatever a batch inflates to;
+    /// beside that, the window of a zstd frame above 2 MiB, a chunk of snappy, or the messages of
+    /// one wrapper of magic 0 or 1.
     ///
     /// Source: `Cleaner.doClean` in Kafka; `docs/format/compaction.md`.
     ///
