@@ -24,6 +24,7 @@ use self::machine::Machine;
 use self::pitfall::Pitfall;
 use crate::console::Console;
 use crate::data_dir::{data_dir, readable};
+use crate::each::each_listed;
 use crate::error::CliError;
 use crate::parallel::{self, default_jobs};
 use crate::partition::{DirKind, Partition, kind_of};
@@ -123,10 +124,12 @@ pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<(), CliErr
     let times = if args.quick { Vec::new() } else { times(&checked, console)? };
     let now = args.now.map_or_else(|| SystemClock::default().now(), Timestamp::new);
     let context = Context { data: &data, settings: &settings, now };
-    for (index, partition) in checked.iter().enumerate() {
-        let times = times.get(index).map_or(&[][..], Vec::as_slice);
+    let mut times = times.iter();
+    each_listed(&checked, console, |partition, console| {
+        let times = times.next().map_or(&[][..], Vec::as_slice);
         found.extend(logs::check(partition, times, &context, console)?);
-    }
+        Ok(())
+    })?;
     found.retain(|finding| args.ignore.iter().all(|id| id != finding.pitfall.id()));
     found.sort_by_key(|finding| finding.pitfall);
     for same in found.chunk_by(|one, next| one.pitfall == next.pitfall) {

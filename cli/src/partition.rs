@@ -48,6 +48,14 @@ pub(crate) struct Other {
     pub(crate) is_dir: bool,
 }
 
+impl Other {
+    /// Why it cannot be what its name says: a file of a segment.
+    pub(crate) fn not_a_file(&self) -> Option<CliError> {
+        self.name.to_str().and_then(SegmentFileName::parse)?;
+        Some(CliError::NotAFile { path: self.path.clone(), is_dir: self.is_dir })
+    }
+}
+
 /// What lies in a partition directory.
 #[derive(Debug)]
 pub(crate) struct Partition {
@@ -61,14 +69,6 @@ pub(crate) struct Partition {
     /// Files with a suffix: `.deleted`, `.cleaned`, `.swap`.
     pub(crate) suffixed: Vec<(SegmentFileName, PathBuf)>,
     pub(crate) others: Vec<Other>,
-}
-
-impl Other {
-    /// Why it cannot be what its name says: a file of a segment.
-    pub(crate) fn not_a_file(&self) -> Option<CliError> {
-        self.name.to_str().and_then(SegmentFileName::parse)?;
-        Some(CliError::NotAFile { path: self.path.clone(), is_dir: self.is_dir })
-    }
 }
 
 impl Partition {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::console::Console;
 use crate::data_dir::readable;
+use crate::each::each_listed;
 use crate::error::CliError;
 use crate::partition::{FileInfo, Partition, SegmentFiles};
 use crate::readable::{Bytes, Count};
@@ -84,39 +85,60 @@ impl Sum {
     }
 }
 
+/// What is in memory of all segments.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    segments: u64,
+    logs: Sum,
+    indexes: Sum,
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &ResidencyArgs, console: &mut Console) -> Result<(), CliError> {
     let partitions = readable(&args.dir, console)?;
-    let (mut logs, mut indexes, mut count) = (Sum::default(), Sum::default(), 0);
-    for partition in &partitions {
-        if !args.json {
-            title(partition, console);
-        }
-        for (files, log) in partition.logs() {
-            let found = ask(log)?;
-            let mut of_log = Sum::default();
-            of_log.add(log.bytes, &found);
-            let of_indexes = ask_indexes(files)?;
-            if args.json {
-                let name = partition.path.display().to_string();
-                console.print(format_args!("{}\n", object(&name, files, log, &found, &of_indexes)));
-            } else {
-                let strip = strip(&found, args.width.into());
-                row(&files.base.to_string(), &of_log, &of_indexes, &strip, console);
-            }
-            logs.merge(&of_log);
-            indexes.merge(&of_indexes);
-            count += 1;
-            console.spill()?;
-        }
-    }
+    let mut sums = Sums::default();
+    each_listed(&partitions, console, |partition, console| {
+        show(args, partition, &mut sums, console)
+    })?;
+    let Sums { segments, logs, indexes } = sums;
     if args.json {
-        let total = json!({"segments": count, "logs": logs.object(), "indexes": indexes.object()});
+        let total =
+            json!({"segments": segments, "logs": logs.object(), "indexes": indexes.object()});
         console.print(format_args!("{}\n", json!({ "total": total })));
     } else {
         let (resident, bytes) = (Bytes(logs.resident_bytes), Bytes(logs.bytes));
-        let segments = Count(count, "segment");
+        let segments = Count(segments, "segment");
         console.print(format_args!("{resident} of {bytes} of logs in memory, {segments}\n"));
+    }
+    Ok(())
+}
+
+/// Shows the segments of one partition.
+fn show(
+    args: &ResidencyArgs,
+    partition: &Partition,
+    sums: &mut Sums,
+    console: &mut Console,
+) -> Result<(), CliError> {
+    if !args.json {
+        title(partition, console);
+    }
+    for (files, log) in partition.logs() {
+        let found = ask(log)?;
+        let mut of_log = Sum::default();
+        of_log.add(log.bytes, &found);
+        let of_indexes = ask_indexes(files)?;
+        if args.json {
+            let name = partition.path.display().to_string();
+            console.print(format_args!("{}\n", object(&name, files, log, &found, &of_indexes)));
+        } else {
+            let strip = strip(&found, args.width.into());
+            row(&files.base.to_string(), &of_log, &of_indexes, &strip, console);
+        }
+        sums.logs.merge(&of_log);
+        sums.indexes.merge(&of_indexes);
+        sums.segments += 1;
+        console.spill()?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
 
-use crate::disk::{scratch, state, three_batches};
+use crate::disk::{copy, scratch, state, three_batches};
 use crate::process::run;
 
 const FIRST: &str = "t-0/00000000000000000000.log";
@@ -41,7 +41,8 @@ fn every_command_goes_on_behind_a_partition_that_cannot_be_read() {
         (&["recover", "--dry-run", "."][..], ["./t-0: 300 B", "./t-2: 300 B"]),
         (&["recover", "--dry-run", "--json", "."], ["\"./t-0\"", "\"./t-2\""]),
         (&["checkpoints", "."], ["t-0", "t-2"]),
-        (&["producers", "--json", "."], ["", ""]),
+        (&["epochs", "."], ["t-0", "t-2"]),
+        (&["residency", "."], ["t-0", "t-2"]),
         (&["reindex", "--dry-run", "."], [FIRST, LAST]),
         (&["verify", "."], ["t-0", "t-2"]),
         (&["stat", "."], ["t-0", "t-2"]),
@@ -57,6 +58,17 @@ fn every_command_goes_on_behind_a_partition_that_cannot_be_read() {
         }
         assert!(state(&dir.path().join("t-0")) == before, "{args:?} changes a byte");
     }
+}
+
+#[test]
+fn producers_are_listed_behind_a_partition_that_cannot_be_read() {
+    let dir = copy("disk/clean");
+    fs::create_dir(dir.path().join("a-0")).unwrap();
+    symlink("/nowhere/0.log", dir.path().join("a-0/00000000000000000000.log")).unwrap();
+    let run = run(dir.path(), &["producers", "."]);
+    assert_eq!(run.code, Some(2), "{} {}", run.text(), run.stderr);
+    assert!(run.stderr.contains("a-0/00000000000000000000.log"), "{}", run.stderr);
+    assert!(run.text().contains("transactions-0"), "{}", run.text());
 }
 
 /// FR-071: of one partition alone.
