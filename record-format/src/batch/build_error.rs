@@ -70,13 +70,25 @@ pub enum BuildError {
         /// What the codec says.
         source: CompressError,
     },
-    /// A record came in pieces, and not all of them, or more than its first one said.
-    #[error("a record lacks {missing_bytes} of its bytes, or has more than it says")]
+    /// A record came in pieces, and not all of them.
+    #[error("the last record lacks {missing_bytes} of its bytes")]
     #[non_exhaustive]
     PieceMissing {
         /// Bytes that are still to come.
         missing_bytes: usize,
     },
+    /// A piece is longer than what its record lacks.
+    #[error("a piece of {found} bytes, where the record lacks {missing_bytes}")]
+    #[non_exhaustive]
+    PieceTooLong {
+        /// Bytes that were still to come.
+        missing_bytes: usize,
+        /// Bytes of the piece.
+        found: usize,
+    },
+    /// A piece was lost, or the compressor failed within the batch.
+    #[error("the batch is incomplete after an earlier error")]
+    Broken,
     /// A new base timestamp would change the times of records.
     #[error("a new base timestamp would move the times of {record_count} records")]
     #[non_exhaustive]

@@ -51,6 +51,8 @@ pub struct BatchBuilder {
     spilled_bytes: usize,
     /// Bytes that the last record lacks.
     missing_bytes: usize,
+    /// Bytes were lost, or may have gone through the compressor twice.
+    is_broken: bool,
 }
 
 impl BatchBuilder {
@@ -69,6 +71,7 @@ impl BatchBuilder {
             level: None,
             spilled_bytes: 0,
             missing_bytes: 0,
+            is_broken: false,
         };
         builder.reset(settings);
         builder
@@ -85,6 +88,7 @@ impl BatchBuilder {
         self.plain.resize(BatchHeader::LEN, 0);
         self.spilled_bytes = 0;
         self.missing_bytes = 0;
+        self.is_broken = false;
     }
 
     /// Appends a record at the offset after the last one, the base offset at first. Returns
@@ -103,7 +107,8 @@ impl BatchBuilder {
     ///
     /// # Errors
     ///
-    /// `OffsetOrder`, `OffsetRange`, `Timestamp`, `TooLarge`; `ControlMix` in a control batch.
+    /// `OffsetOrder`, `OffsetRange`, `Timestamp`, `TooLarge`; `ControlMix` in a control batch;
+    /// `PieceMissing` and `Broken` where [pieces](Self::append_piece) came before.
     pub fn append_with_offset(
         &mut self,
         offset: Offset,
@@ -174,13 +179,14 @@ impl BatchBuilder {
 
     /// Compresses the records where the settings say so, writes header and CRC, and returns the
     /// batch; nothing at all without a record. The batch stays open: append more and finish
-    /// again, or [`reset`](Self::reset). Only one that was compressed as its
-    /// [pieces](Self::append_piece) came ends here.
+    /// again, or [`reset`](Self::reset). A batch that was compressed
+    /// [piece by piece](Self::append_piece) cannot go on: this resets the builder.
     ///
     /// # Errors
     ///
     /// `NoProducerId`, `NoProducerEpoch`, `NoSequence`, `Timestamp`, `TooLarge`, `Compress`,
-    /// `PieceMissing`.
+    /// `PieceMissing`, `Broken`. After `Compress`, a batch that was compressed piece by piece is
+    /// broken.
     pub fn finish(&mut self) -> Result<&[u8], BuildError> {
         self.check()?;
         let Some(last_offset) = self.last_offset.filter(|_| self.record_count > 0) else {
@@ -233,9 +239,7 @@ impl BatchBuilder {
 
     /// How far time and offset of a record are from those of the batch, if it may come next.
     fn deltas(&self, Place { offset, timestamp }: Place) -> Result<(i64, i32), BuildError> {
-        if self.missing_bytes > 0 {
-            return Err(self.piece_missing());
-        }
+        self.check_pieces()?;
         if timestamp < -1 {
             return Err(BuildError::Timestamp { found: timestamp });
         }
@@ -265,14 +269,22 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Compresses what there is of records, behind what was compressed before.
+    /// Compresses what there is of records, behind what was compressed before. After an error
+    /// nobody knows how much of them went into a stream that cannot be begun again.
     fn compress(&mut self, is_end: bool) -> Result<(), BuildError> {
+        let compressed = self.compress_waiting(is_end);
+        self.is_broken |= compressed.is_err() && self.spilled_bytes > 0;
+        compressed
+    }
+
+    fn compress_waiting(&mut self, is_end: bool) -> Result<(), BuildError> {
         let (codec, level) = (self.settings.codec, self.settings.level);
         let compressor = match &mut self.compressor {
             Some(ready) if ready.codec() == codec && self.level == level => ready,
             other => {
+                let ready = other.insert(Compressor::new(codec, level)?);
                 self.level = level;
-                other.insert(Compressor::new(codec, level)?)
+                ready
             }
         };
         if self.spilled_bytes == 0 {
@@ -288,15 +300,18 @@ impl BatchBuilder {
         Ok(())
     }
 
-    const fn piece_missing(&self) -> BuildError {
-        BuildError::PieceMissing { missing_bytes: self.missing_bytes }
+    /// Whether the last record is whole, and all before it.
+    const fn check_pieces(&self) -> Result<(), BuildError> {
+        match self.missing_bytes {
+            _ if self.is_broken => Err(BuildError::Broken),
+            0 => Ok(()),
+            missing_bytes => Err(BuildError::PieceMissing { missing_bytes }),
+        }
     }
 
     fn check(&self) -> Result<(), BuildError> {
         let settings = &self.settings;
-        if self.missing_bytes > 0 {
-            return Err(self.piece_missing());
-        }
+        self.check_pieces()?;
         let has_producer = settings.producer_id != -1;
         if settings.transactional && !has_producer {
             return Err(BuildError::NoProducerId);

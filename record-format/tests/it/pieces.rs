@@ -134,7 +134,8 @@ fn a_record_without_all_its_pieces_is_refused() {
     let lacks = |error| matches!(error, BuildError::PieceMissing { missing_bytes: 3, .. });
     assert!(lacks(builder.append_piece(start).unwrap_err()));
     assert!(lacks(builder.append(&SimpleRecord::new()).unwrap_err()));
-    assert!(lacks(builder.append_piece(RecordPiece::Rest(&[0; 4])).unwrap_err()));
+    let long = builder.append_piece(RecordPiece::Rest(&[0; 4])).unwrap_err();
+    assert!(matches!(long, BuildError::PieceTooLong { missing_bytes: 3, found: 4, .. }));
     assert!(lacks(builder.finish().unwrap_err()));
 }
 

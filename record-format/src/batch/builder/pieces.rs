@@ -15,9 +15,10 @@ impl BatchBuilder {
     ///
     /// # Errors
     ///
-    /// As [`append_with_offset`](Self::append_with_offset) but `ControlMix`, `PieceMissing`,
-    /// `Compress`. After another than the first piece of a record was refused, only
-    /// [`reset`](Self::reset) helps.
+    /// As [`append_with_offset`](Self::append_with_offset) but `ControlMix`; `PieceTooLong`, and
+    /// `Compress`. A refused piece leaves the batch as it was, with two exceptions: after
+    /// `Compress` where the compressor has seen a part of the batch, and after `Compress` or
+    /// `TooLarge` within a record, every call gives `Broken` until [`reset`](Self::reset).
     pub fn append_piece(&mut self, piece: RecordPiece<'_>) -> Result<(), BuildError> {
         match piece {
             RecordPiece::Start { offset, timestamp, key_bytes, rest_bytes } => {
@@ -54,10 +55,18 @@ impl BatchBuilder {
     }
 
     fn extend(&mut self, bytes: &[u8]) -> Result<(), BuildError> {
-        let missing = self.missing_bytes.checked_sub(bytes.len());
-        self.missing_bytes = missing.ok_or(self.piece_missing())?;
-        self.make_room(bytes.len())?;
+        if self.is_broken {
+            return Err(BuildError::Broken);
+        }
+        let (missing_bytes, found) = (self.missing_bytes, bytes.len());
+        let too_long = BuildError::PieceTooLong { missing_bytes, found };
+        let left = missing_bytes.checked_sub(found).ok_or(too_long)?;
+        // A record that lost a piece is never whole.
+        let has_room = self.make_room(found);
+        self.is_broken |= has_room.is_err();
+        has_room?;
         self.plain.extend_from_slice(bytes);
+        self.missing_bytes = left;
         Ok(())
     }
 
@@ -79,3 +88,66 @@ impl BatchBuilder {
 
 /// What waits for the compressor, at most.
 const WAITING_BYTES: usize = 64 << 10;
+
+#[cfg(all(test, feature = "gzip"))]
+mod tests {
+    use super::{BatchBuilder, BuildError, Codec, RecordPiece, WAITING_BYTES};
+    use crate::{BatchSettings, Offset, SimpleRecord};
+
+    fn start(offset: i64) -> RecordPiece<'static> {
+        let offset = Offset::new(offset);
+        let (key_bytes, rest_bytes) = (Some(WAITING_BYTES), 0);
+        RecordPiece::Start { offset, timestamp: None, key_bytes, rest_bytes }
+    }
+
+    /// A gzip batch of two records, the first of which went through the compressor, and the level
+    /// that the next call finds is none.
+    fn failing(settings: BatchSettings) -> BatchBuilder {
+        let mut builder = BatchBuilder::new(settings);
+        for offset in 0..2 {
+            builder.append_piece(start(offset)).unwrap();
+            builder.append_piece(RecordPiece::Key(&vec![7; WAITING_BYTES])).unwrap();
+        }
+        assert!(builder.spilled_bytes > 0);
+        builder.settings.level = Some(99);
+        builder
+    }
+
+    fn assert_broken_until_reset(mut builder: BatchBuilder, settings: BatchSettings) {
+        builder.settings = settings;
+        assert_eq!(builder.append_piece(start(2)), Err(BuildError::Broken));
+        assert_eq!(builder.append_piece(RecordPiece::Key(b"k")), Err(BuildError::Broken));
+        assert_eq!(builder.append(&SimpleRecord::new()), Err(BuildError::Broken));
+        assert_eq!(builder.finish(), Err(BuildError::Broken));
+        builder.reset(settings);
+        builder.append(&SimpleRecord::new().key(b"k")).unwrap();
+        let found = builder.finish().unwrap().to_vec();
+        let mut other = BatchBuilder::new(settings);
+        other.append(&SimpleRecord::new().key(b"k")).unwrap();
+        assert_eq!(found, other.finish().unwrap());
+    }
+
+    #[test]
+    fn no_byte_is_compressed_again_after_the_compressor_failed() {
+        let settings = BatchSettings::new(Offset::new(0)).codec(Codec::Gzip);
+        let mut builder = failing(settings);
+        let error = builder.append_piece(start(2)).unwrap_err();
+        assert!(matches!(error, BuildError::Compress { .. }), "{error:?}");
+        assert_broken_until_reset(builder, settings);
+
+        let mut builder = failing(settings);
+        let error = builder.finish().unwrap_err();
+        assert!(matches!(error, BuildError::Compress { .. }), "{error:?}");
+        assert_broken_until_reset(builder, settings);
+    }
+
+    #[test]
+    fn a_record_that_lost_a_piece_is_never_finished() {
+        let settings = BatchSettings::new(Offset::new(0)).codec(Codec::Gzip);
+        let mut builder = BatchBuilder::new(settings);
+        builder.append_piece(start(0)).unwrap();
+        builder.settings.level = Some(99);
+        builder.append_piece(RecordPiece::Key(&vec![7; WAITING_BYTES])).unwrap_err();
+        assert_broken_until_reset(builder, settings);
+    }
+}
