@@ -229,9 +229,9 @@ pub(crate) fn control_type(
 ) -> Result<Option<i16>, Corruption> {
     let mut kind = Ok(None);
     reader.keys(batch, max_record_bytes, |key| {
-        let bytes = key.bytes.map(|bytes| match bytes {
-            KeyBytes::Whole(bytes) => bytes,
-            KeyBytes::Hashed(_) => &[], // no control record has a key that long
+        let bytes = key.bytes.as_ref().map(|bytes| match bytes {
+            KeyBytes::Whole(bytes) => *bytes,
+            KeyBytes::Hashed { head, .. } => &head[..],
         });
         kind = ControlRecord::type_of(bytes).map(Some);
         false
@@ -241,3 +241,29 @@ pub(crate) fn control_type(
 
 /// Bytes between two reports of progress.
 pub(crate) const REPORT_BYTES: u64 = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use alluvium_record_format::{BatchBuilder, BatchSettings, Codec, RecordPiece};
+
+    use super::{Batch, Offset, OffsetMap, Position, Reader, control_type};
+
+    #[test]
+    fn a_control_record_is_told_by_its_first_bytes_however_long_its_key() {
+        let map = OffsetMap::sharing(1 << 10, 0.9, 0);
+        for key_bytes in [4, 5 << 20] {
+            let settings = BatchSettings::new(Offset::new(0)).codec(Codec::Zstd).control(true);
+            let mut builder = BatchBuilder::new(settings);
+            let mut key = vec![0; key_bytes];
+            key[3] = 1;
+            let (offset, key_bytes) = (Offset::new(0), Some(key_bytes));
+            let start = RecordPiece::Start { offset, timestamp: None, key_bytes, rest_bytes: 2 };
+            for piece in [start, RecordPiece::Key(&key), RecordPiece::Rest(&[1, 0])] {
+                builder.append_piece(piece).unwrap();
+            }
+            let batch = Batch::parse(builder.finish().unwrap(), Position::new(0)).unwrap();
+            let kind = control_type(&mut Reader::of(&map), &batch, usize::MAX);
+            assert_eq!(kind.unwrap(), Some(1), "{key_bytes:?}");
+        }
+    }
+}

@@ -19,8 +19,11 @@ pub(crate) struct Key<'a> {
 #[derive(Clone, Copy)]
 pub(crate) enum KeyBytes<'a> {
     Whole(&'a [u8]),
-    /// It was too long to be held.
-    Hashed((u64, u64)),
+    /// It was too long to be held, but for its first bytes.
+    Hashed {
+        hash: (u64, u64),
+        head: [u8; 4],
+    },
 }
 
 /// A record whose key was hashed, waiting for its turn.
@@ -36,7 +39,7 @@ impl Hashed {
     pub(crate) fn of(map: &OffsetMap, key: Key<'_>) -> Self {
         let place = key.bytes.map(|bytes| match bytes {
             KeyBytes::Whole(bytes) => map.place(bytes),
-            KeyBytes::Hashed(hash) => map.place_of(hash),
+            KeyBytes::Hashed { hash, .. } => map.place_of(hash),
         });
         Self { offset: key.offset, place, is_tombstone: key.is_tombstone }
     }
@@ -144,11 +147,14 @@ impl Reader {
         let mut records = decompressor.records(batch, max_record_bytes)?;
         loop {
             held.clear();
-            let mut hash = None;
+            let (mut hash, mut head) = (None, [0; 4]);
             let next = records.next_pieces(&mut |piece| {
                 let RecordPiece::Key(bytes) = piece else { return };
                 if hash.is_none() && held.len() + bytes.len() > HELD_KEY_BYTES {
                     hash.insert(*long).update(held);
+                    head.iter_mut()
+                        .zip(held.iter().chain(bytes))
+                        .for_each(|(to, byte)| *to = *byte);
                 }
                 match &mut hash {
                     Some(hash) => hash.update(bytes),
@@ -158,7 +164,7 @@ impl Reader {
             let Some(record) = next else { return Ok(()) };
             let record = record?;
             let bytes = record.key_bytes.map(|_| match hash {
-                Some(hash) => KeyBytes::Hashed(hash.finish()),
+                Some(hash) => KeyBytes::Hashed { hash: hash.finish(), head },
                 None => KeyBytes::Whole(held),
             });
             let is_tombstone = record.value_bytes.is_none();

@@ -170,6 +170,7 @@ impl LogCleaner {
             }
         }
         gate.set_attached(true);
+        metrics::dead(0);
         let shared = Arc::new(Shared {
             logs,
             gate,
