@@ -228,7 +228,8 @@ impl Model {
             value.clone().map(|value| (key.clone(), value))
         };
         let expected: BTreeMap<_, _> = self.last.iter().filter_map(has_value).collect();
-        // What is open counts as committed for this reader, and will or will not be.
+        // This reader counts open transactions as committed, so values are compared only when
+        // none is open.
         if self.open.is_empty() {
             assert_eq!(self.fixture.values(), expected);
         }

@@ -45,7 +45,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     #[test]
     fn the_last_committed_value_of_every_key_survives(steps in steps()) {
@@ -63,6 +63,28 @@ proptest! {
         for id in 0..3 {
             model.end(id, true);
         }
+        for _ in 0..3 {
+            model.clean(Pass { after_ms: RETENTION, map_keys: 100, spared: 0 });
+        }
+    }
+}
+
+/// The second of two transactions is aborted first: its entry says nothing of the one that is still
+/// open before it.
+#[test]
+fn an_abort_between_the_ends_of_another_transaction_decides_nothing_of_it() {
+    for (commits, rolls) in [(true, true), (true, false), (false, true), (false, false)] {
+        let mut model = Model::new();
+        model.batch(Codec::None, &[(0, true), (1, true), (2, true)]);
+        model.in_transaction(0, Codec::None, &[(0, true)]);
+        model.in_transaction(1, Codec::Zstd, &[(1, true)]);
+        model.in_transaction(0, Codec::None, &[(2, true)]);
+        model.end(1, false);
+        if rolls {
+            model.roll();
+        }
+        model.clean(Pass { after_ms: 1, map_keys: 100, spared: 0 });
+        model.end(0, commits);
         for _ in 0..3 {
             model.clean(Pass { after_ms: RETENTION, map_keys: 100, spared: 0 });
         }
