@@ -77,7 +77,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => return usage(&error),
     };
     let mut console = Console::new();
-    let result = dispatch(&app.command, &mut console).and_then(|()| console.flush());
+    let result = dispatch(&app.command, &mut console).and_then(|()| console.finish());
     match result {
         Ok(()) => console.exit_code(),
         // The reader has seen enough.

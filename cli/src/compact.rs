@@ -125,7 +125,7 @@ pub(crate) fn run(args: &CompactArgs, console: &mut Console) -> Result<(), CliEr
             Err(error) => damage_or_error(error, console),
         };
     }
-    data.unmarked(|data| {
+    data.unmarked(console, |data, console| {
         let report = match clean(args, &segments, &options) {
             Ok(report) => report,
             Err(error) => return damage_or_error(error, console),

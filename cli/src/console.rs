@@ -23,6 +23,8 @@ pub(crate) struct Console {
     is_coloured: bool,
     damaged: bool,
     failed: bool,
+    /// The first error of the output, where errors wait for [`finish`](Self::finish).
+    held: Option<Result<(), CliError>>,
 }
 
 impl Console {
@@ -58,7 +60,28 @@ impl Console {
         let mut stdout = io::stdout().lock();
         let written = stdout.write_all(&self.buffer).and_then(|()| stdout.flush());
         self.buffer.clear();
-        written.map_err(|source| CliError::Output { source })
+        let written = written.map_err(|source| CliError::Output { source });
+        match &mut self.held {
+            None => written,
+            Some(held) => {
+                if held.is_ok() {
+                    *held = written;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// From here on the command changes something, which it must not leave half done because
+    /// nobody reads what it prints: errors of the output wait for [`finish`](Self::finish).
+    pub(crate) fn hold_errors(&mut self) {
+        self.held.get_or_insert(Ok(()));
+    }
+
+    /// Writes out all that was printed, and hands on an error that was held.
+    pub(crate) fn finish(&mut self) -> Result<(), CliError> {
+        self.flush()?;
+        self.held.take().unwrap_or(Ok(()))
     }
 
     /// Names damage on standard error; the command then exits with 1.

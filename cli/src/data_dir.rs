@@ -103,15 +103,18 @@ impl DataDir {
 
     /// Runs work that a crash may leave half done: a start after it must not take the directory for
     /// one that was closed properly. The marker goes before the work begins, and is put back when
-    /// all of it is done and durable; after a failure it stays away.
+    /// all of it is done and durable; after a failure it stays away. That nobody reads the output
+    /// any more is no failure of the work, and ends the command only behind it.
     pub(crate) fn unmarked<T>(
         &mut self,
-        work: impl FnOnce(&mut Self) -> Result<T, CliError>,
+        console: &mut Console,
+        work: impl FnOnce(&mut Self, &mut Console) -> Result<T, CliError>,
     ) -> Result<T, CliError> {
         let (io, file) = (Io::new(), |source| CliError::File { source });
         let marker = CleanShutdown::read(&io, &self.path).map_err(file)?;
         CleanShutdown::remove(&io, &self.path).map_err(file)?;
-        let done = work(self)?;
+        console.hold_errors();
+        let done = work(self, console)?;
         if let Some(marker) = marker {
             marker.write(&io, &self.path).map_err(file)?;
         }

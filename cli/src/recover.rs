@@ -74,7 +74,7 @@ pub(crate) fn run(args: &RecoverArgs, console: &mut Console) -> Result<(), CliEr
         });
     }
     let lock = data.lock()?;
-    data.unmarked(|data| {
+    data.unmarked(console, |data, console| {
         each(&paths, console, |partition, console| {
             let options = data.options(partition, config.clone()).lock(lock.clone());
             let report = recover(args, data, partition, options)?;

@@ -50,7 +50,9 @@ pub(crate) fn run(args: &ReindexArgs, console: &mut Console) -> Result<(), CliEr
     let paths = partition_paths(&args.dir)?;
     match data.lock_unless(args.dry_run)? {
         None => reindex(&paths, &config, None, console),
-        Some(lock) => data.unmarked(|_| reindex(&paths, &config, Some(&lock), console)),
+        Some(lock) => {
+            data.unmarked(console, |_, console| reindex(&paths, &config, Some(&lock), console))
+        }
     }
 }
 

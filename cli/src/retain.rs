@@ -110,7 +110,7 @@ pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliErr
     let now = args.now.map_or_else(|| SystemClock::default().now(), Timestamp::new);
     let lock = data.lock_unless(args.dry_run)?;
     let is_one = partitions.len() == 1 && partitions[0].path == args.dir;
-    let mut work = |data: &mut DataDir| {
+    let work = |data: &mut DataDir, console: &mut Console| {
         for partition in &partitions {
             if is_metadata(partition) {
                 if !args.json {
@@ -142,7 +142,7 @@ pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliErr
         }
         Ok(())
     };
-    if lock.is_some() { data.unmarked(work) } else { work(&mut data) }
+    if lock.is_some() { data.unmarked(console, work) } else { work(&mut data, console) }
 }
 
 /// Whether this is the metadata log, which keeps snapshots instead of records.

@@ -1,7 +1,7 @@
 //! `alluvium salvage`: every sound batch of a damaged partition into a new one.
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use alluvium_log_manager::{AppendError, Log, LogOptions};
 use alluvium_record_format::{Entry, LeaderEpoch, Offset};
@@ -62,12 +62,19 @@ pub(crate) fn run(args: &SalvageArgs, console: &mut Console) -> Result<(), CliEr
         let error = std::io::ErrorKind::AlreadyExists.into();
         return Err(CliError::io("make", &args.out)(error));
     }
-    fs::create_dir_all(&args.out).map_err(CliError::io("make", &args.out))?;
     let config = args.topic.config(console)?;
+    let parent = match args.out.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(parent).map_err(CliError::io("make", parent))?;
     // The copy may lie in a log directory that was closed properly; half of a copy was not.
-    let mut around = DataDir::above(&args.out, console)?;
+    let mut around = DataDir::read(parent, console)?;
     let options = Log::options().config(config).lock(around.lock()?);
-    around.unmarked(|_| copy(args, &partition, options, console))
+    around.unmarked(console, |_, console| {
+        fs::create_dir(&args.out).map_err(CliError::io("make", &args.out))?;
+        copy(args, &partition, options, console)
+    })
 }
 
 /// Copies what is sound.

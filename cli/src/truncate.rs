@@ -59,7 +59,7 @@ pub(crate) fn run(args: &TruncateArgs, console: &mut Console) -> Result<(), CliE
     }
     let lock = data.lock()?;
     let options = data.options(&partition, args.topic.config(console)?).lock(lock);
-    let (before, is_cut, end) = data.unmarked(|data| {
+    let (before, is_cut, end) = data.unmarked(console, |data, _| {
         let log = options.open(&partition.path).map_err(|source| CliError::Log { source })?;
         let before = log.log_end_offset();
         let is_cut = log.truncate_to(target).map_err(|source| CliError::Log { source })?;

@@ -1,12 +1,15 @@
 //! The commands that change something, and those that list what a start would find.
 
 use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 
+use alluvium_segment::DirLock;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::disk::{clean, copy, files, scratch, state, three_batches};
-use crate::process::{Run, run};
+use crate::process::{Run, command, run};
 
 const LOG: &str = "t-0/00000000000000000000.log";
 const MARKER: &str = ".kafka_cleanshutdown";
@@ -157,6 +160,25 @@ fn salvage_keeps_every_sound_batch_and_lists_what_is_lost() {
 }
 
 #[test]
+fn salvage_that_is_refused_leaves_no_directory_behind() {
+    let dir = scratch(&[(LOG, &three_batches()), ("used/meta.properties", b"")]);
+    let lock = DirLock::acquire(&dir.path().join("used")).unwrap();
+    for args in [
+        &["salvage", "--set", "index.interval.bites=1", "t-0", "out/t-0"][..],
+        &["salvage", "t-0", "used/t-0"],
+    ] {
+        let run = run(dir.path(), args);
+        assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);
+        assert!(!dir.path().join(args.last().unwrap()).exists(), "{args:?}");
+    }
+    drop(lock);
+    for out in ["out/t-0", "used/t-0", "t-1"] {
+        let run = run(dir.path(), &["salvage", "t-0", out]);
+        assert_eq!(run.code, Some(0), "{out}: {}", run.stderr);
+    }
+}
+
+#[test]
 fn salvage_goes_on_behind_broken_lengths_in_every_segment() {
     let dir = copy("disk/clean");
     let log = dir.path().join("plain-0/00000000000000000000.log");
@@ -255,5 +277,34 @@ fn settings_are_checked() {
     assert_eq!(run("index.interval.bytes=512").code, Some(1));
     for wrong in ["index.interval.bites=512", "index.interval.bytes=-5", "nonsense"] {
         assert_eq!(run(wrong).code, Some(2), "{wrong}");
+    }
+}
+
+/// `alluvium recover . | head -1`.
+#[test]
+fn work_is_done_to_its_end_though_nobody_reads_the_output() {
+    let set = ["--set", "index.interval.bytes=64"];
+    for (args, code) in [(&["reindex"][..], 0), (&["recover", "--all"], 1)] {
+        let dir = scratch(&[
+            ("t-9/00000000000000000000.log", &three_batches()[..300]),
+            ("recovery-point-offset-checkpoint", b"0\n1\nt 9 0\n"),
+            (MARKER, b""),
+        ]);
+        for number in 10..40 {
+            let partition = dir.path().join(format!("t-{number}"));
+            fs::create_dir(&partition).unwrap();
+            fs::write(partition.join("leader-epoch-checkpoint"), "0\n0\n").unwrap();
+        }
+        // Each line names the path: more than what is collected before it is written.
+        let path = "./".repeat(1500);
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        drop(ours);
+        let args = [args, &set, &[&path]].concat();
+        let output = command(dir.path(), &args).stdout(OwnedFd::from(theirs)).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), stderr.as_str()), (Some(code), ""), "{}", args[0]);
+        let index = dir.path().join("t-9/00000000000000000000.index");
+        assert!(fs::metadata(index).unwrap().len() > 0, "{} has not come to t-9", args[0]);
+        assert!(dir.path().join(MARKER).exists(), "{} lost the marker", args[0]);
     }
 }
