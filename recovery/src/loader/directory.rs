@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -46,6 +46,15 @@ struct FileState {
     content: Option<Arc<[u8]>>,
 }
 
+/// What is dealt with once all names are known.
+#[derive(Debug, Default)]
+struct Odd {
+    /// Names of logs that are no files.
+    no_files: Vec<SegmentFileName>,
+    /// Files that were being written when the process ended.
+    temporary: Vec<PathBuf>,
+}
+
 impl FileState {
     const fn new(on_disk: SegmentFileName) -> Self {
         Self { on_disk, start: 0, len: None, content: None }
@@ -67,13 +76,37 @@ impl Directory {
         };
         let path = this.path.clone();
         let failed = |e| FileError::io(&path, FileAction::List, e);
+        let mut odd = Odd::default();
         for entry in fs::read_dir(&path).map_err(failed)? {
-            this.list(&entry.map_err(failed)?)?;
+            this.list(&entry.map_err(failed)?, &mut odd)?;
+        }
+        for log in odd.no_files {
+            this.leave_alone(log)?;
+        }
+        for path in odd.temporary.iter().filter(|_| !is_plan) {
+            let failed = |e| FileError::io(path, FileAction::Remove, e);
+            this.io().remove(path).map_err(failed)?;
         }
         Ok(this)
     }
 
-    fn list(&mut self, entry: &fs::DirEntry) -> Result<(), FileError> {
+    /// What has the name of a log and is no file is none of ours, unless a segment's indexes stand
+    /// beside it: then its records are gone, and the indexes are no orphans.
+    fn leave_alone(&mut self, log: SegmentFileName) -> Result<(), FileError> {
+        if !FileKind::SEGMENT.iter().any(|kind| self.has(log.offset, *kind)) {
+            self.foreign.push(log.to_string());
+            return Ok(());
+        }
+        let path = self.dir.file_path(log);
+        let error = if path.is_dir() {
+            ErrorKind::IsADirectory.into()
+        } else {
+            io::Error::new(ErrorKind::InvalidInput, "not a regular file")
+        };
+        Err(FileError::io(&path, FileAction::Open, error))
+    }
+
+    fn list(&mut self, entry: &fs::DirEntry, odd: &mut Odd) -> Result<(), FileError> {
         let (name, path) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
         let failed = |action| {
             let path = &path;
@@ -103,11 +136,8 @@ impl Directory {
             {
                 self.insert(file, FileState::new(file));
             }
-            None if is_file && is_temporary(&name) => {
-                if !self.is_plan {
-                    self.io().remove(&path).map_err(failed(FileAction::Remove))?;
-                }
-            }
+            Some(log) if log.suffix == Suffix::None => odd.no_files.push(log),
+            None if is_file && is_temporary(&name) => odd.temporary.push(path),
             None if is_known(&name) => {}
             _ => self.foreign.push(name),
         }

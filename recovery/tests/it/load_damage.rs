@@ -213,6 +213,31 @@ fn names_that_only_look_like_segments_are_left_alone() {
     }
 }
 
+/// FR-071: unlike a directory that has the name of a log and nothing beside it, this one stands
+/// where a segment was.
+#[test]
+fn a_log_that_is_a_directory_beside_its_indexes_fails_the_load_before_anything_is_changed() {
+    let disk = Disk::new();
+    disk.segment_with_indexes(0, &l3(0));
+    disk.segment_with_indexes(3, &l3(1));
+    disk.write("00000000000000000003.snapshot.tmp", b"torn");
+    let log = disk.path().join("00000000000000000003.log");
+    std::fs::remove_file(&log).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    let mut progress = |_| std::ops::ControlFlow::Continue(());
+    let before = disk.names();
+    for config in [clean(6), unclean()] {
+        let error = alluvium_recovery::load(disk.dir(), &config, &mut progress).unwrap_err();
+        let alluvium_recovery::LoadError::File { source, .. } = &error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(source.path(), log);
+        let planned = alluvium_recovery::plan(disk.dir(), &config, &mut progress).unwrap_err();
+        assert_eq!(planned.to_string(), error.to_string());
+        assert_eq!(disk.names(), before);
+    }
+}
+
 /// FR-071.
 #[test]
 fn an_index_that_is_a_directory_fails_the_load_of_its_log() {
