@@ -1,11 +1,13 @@
 //! Logs that could not be loaded on disks that can be trusted.
 
-use std::io;
+use std::path::Path;
 use std::sync::Arc;
+use std::{fs, io};
 
 use alluvium_record_format::Offset;
 use alluvium_recovery::{CheckpointKind, FileError, LoadError, OffsetCheckpoint, TopicPartition};
 use alluvium_segment::SegmentError;
+use alluvium_sparse_index::IndexError;
 
 use super::data_dir::DataDir;
 use super::loading::Job;
@@ -133,32 +135,57 @@ impl Shared {
 /// Whether something about the log's own files keeps it from being loaded, such as a directory or a
 /// link to nothing in the place of a file, or one that this process may not read.
 fn is_of_one_log(error: &LogError) -> bool {
-    let of_segment = |error: &SegmentError| match error {
-        SegmentError::Io { source, .. } => is_of_one_file(source),
+    match error {
+        LogError::Load { source: LoadError::File { source, .. } } | LogError::File { source } => {
+            is_of_file(source)
+        }
+        LogError::Load { source: LoadError::Segment { source, .. } }
+        | LogError::Segment { source } => is_of_segment(source),
+        LogError::Load { source: LoadError::Changed { .. } } => true,
+        LogError::Directory { path, source } => is_of_path(path, source),
+        _ => false,
+    }
+}
+
+fn is_of_segment(error: &SegmentError) -> bool {
+    match error {
+        SegmentError::Io { path, source, .. } => is_of_path(path, source),
+        SegmentError::Index { source, .. } => match source {
+            IndexError::Io { path, source, .. } => is_of_path(path, source),
+            IndexError::Corrupt { .. }
+            | IndexError::Changed { .. }
+            | IndexError::Refused { .. } => true,
+            _ => false,
+        },
         SegmentError::Corrupt { .. }
         | SegmentError::Gone { .. }
         | SegmentError::TooLarge { .. }
         | SegmentError::OffsetOverflow { .. }
         | SegmentError::OutOfOrder { .. } => true,
         _ => false,
-    };
-    let of_file = |error: &FileError| match error {
-        FileError::Io { source, .. } => is_of_one_file(source),
-        _ => true,
-    };
-    match error {
-        LogError::Load { source: LoadError::File { source, .. } } | LogError::File { source } => {
-            of_file(source)
-        }
-        LogError::Load { source: LoadError::Segment { source, .. } }
-        | LogError::Segment { source } => of_segment(source),
-        LogError::Directory { source, .. } => is_of_one_file(source),
-        _ => false,
     }
 }
 
-fn is_of_one_file(error: &io::Error) -> bool {
+fn is_of_file(error: &FileError) -> bool {
+    match error {
+        FileError::Io { path, source, .. } => is_of_path(path, source),
+        _ => true,
+    }
+}
+
+/// Whether the file or directory is to blame, and not what it lies on.
+fn is_of_path(path: &Path, error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, IsADirectory, NotADirectory, NotFound, PermissionDenied};
     let kind = error.kind();
     matches!(kind, NotFound | PermissionDenied | IsADirectory | NotADirectory | FileTooLarge)
+        || is_no_file(path)
+}
+
+/// Whether this is a pipe, a socket, a device, or a link that leads nowhere: each fails in its own
+/// way, and not always when it is opened.
+fn is_no_file(path: &Path) -> bool {
+    match fs::metadata(path) {
+        Ok(found) => !found.is_file() && !found.is_dir(),
+        Err(_) => fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()),
+    }
 }

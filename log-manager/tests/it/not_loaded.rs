@@ -2,18 +2,23 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-use alluvium_log_manager::{ErrorCode, LogManager, ManagerError, NewLog};
+use alluvium_log_manager::{ErrorCode, LogError, LogManager, ManagerError, NewLog};
 use alluvium_record_format::{LeaderEpoch, Offset, Uuid};
-use alluvium_segment::{IoCall, IoVerdict};
+use alluvium_recovery::LoadError;
+use alluvium_segment::{IoCall, IoVerdict, SegmentError};
 
 use crate::batches::{NOW, batch, l3};
 use crate::cluster::{Cluster, t};
 use crate::disk::{append, read};
 
 const MARKER: &str = ".kafka_cleanshutdown";
+
+/// Puts something into the place of a file.
+type Place = fn(&Path);
 
 /// Three records in each, the first of which is deleted.
 fn make(manager: &LogManager, number: i32) {
@@ -148,9 +153,21 @@ fn a_disk_that_fails_under_a_copy_leaves_the_partition_in_service_and_free_to_be
 #[test]
 fn a_log_whose_files_are_none_is_out_of_service_alone() {
     let (index, log) = ("00000000000000000000.index", "00000000000000000000.log");
-    let into_dir = |path: &Path| fs::create_dir(path).unwrap();
-    let into_dangling = |path: &Path| symlink("/nowhere/file", path).unwrap();
-    for (name, is_dir) in [(index, true), (log, false), ("leader-epoch-checkpoint", true)] {
+    let time_index = "00000000000000000000.timeindex";
+    let epochs = "leader-epoch-checkpoint";
+    let directory: Place = |path| fs::create_dir(path).unwrap();
+    let dangling: Place = |path| symlink("/nowhere/file", path).unwrap();
+    let socket: Place = |path| drop(UnixListener::bind(path).unwrap());
+    let cases = [
+        (index, directory),
+        (log, directory),
+        (log, dangling),
+        (log, socket),
+        (time_index, directory),
+        (time_index, socket),
+        (epochs, directory),
+    ];
+    for (name, place) in cases {
         let cluster = Cluster::new(1);
         let (manager, _) = cluster.start();
         (0..3).for_each(|number| make(&manager, number));
@@ -159,11 +176,7 @@ fn a_log_whose_files_are_none_is_out_of_service_alone() {
         let broken = cluster.path("d1/t-1").join(name);
         let sound = fs::read(&broken).unwrap();
         fs::remove_file(&broken).unwrap();
-        if is_dir {
-            into_dir(&broken);
-        } else {
-            into_dangling(&broken);
-        }
+        place(&broken);
 
         let (manager, report) = cluster.start();
         assert_eq!(report.dirs[0].failure, None, "{name}");
@@ -180,13 +193,59 @@ fn a_log_whose_files_are_none_is_out_of_service_alone() {
         assert!(!cluster.list("d1").contains(&MARKER.to_owned()), "{name}");
         drop(manager);
 
-        if is_dir { fs::remove_dir(&broken) } else { fs::remove_file(&broken) }.unwrap();
+        fs::remove_dir(&broken).or_else(|_| fs::remove_file(&broken)).unwrap();
         fs::write(&broken, sound).unwrap();
         let (manager, _) = cluster.start();
         let log = manager.log(&t(1)).unwrap();
         let offsets = [log.log_start_offset(), log.high_watermark(), log.log_end_offset()];
         assert_eq!(offsets, [1, 3, 3].map(Offset::new), "{name}: the checkpoints forgot it");
     }
+}
+
+/// At every call of a load, the time index may become a file that cannot be opened: what the load
+/// reads itself, and what the segment opens behind it.
+#[test]
+fn a_time_index_that_cannot_be_opened_takes_its_log_alone_out_of_service() {
+    let mut by_index = 0;
+    for place in 0.. {
+        let cluster = Cluster::new(1);
+        let (manager, _) = cluster.start();
+        (0..2).for_each(|number| make(&manager, number));
+        manager.stop(None).unwrap();
+        drop(manager);
+        let dir = cluster.path("d1/t-1");
+        let broken = dir.join("00000000000000000000.timeindex");
+        let (mut left, index) = (place, broken.clone());
+        cluster.faults.set(move |call| {
+            if let IoCall::Open { path, .. } | IoCall::Read { path, .. } = call
+                && path.starts_with(&dir)
+            {
+                if left == 0 {
+                    fs::remove_file(&index).unwrap();
+                    drop(UnixListener::bind(&index).unwrap());
+                }
+                left -= 1;
+            }
+            IoVerdict::Proceed
+        });
+        let (manager, report) = cluster.start();
+        assert!(manager.offline_dirs().is_empty(), "{place}: {:?}", manager.offline_dirs());
+        append(&manager.log(&t(0)).unwrap(), &batch(&[(None, NOW.get())]));
+        if let [(partition, reason)] = &report.dirs[0].not_loaded[..] {
+            assert_eq!(*partition, t(1));
+            let segment = match &**reason {
+                LogError::Segment { source, .. }
+                | LogError::Load { source: LoadError::Segment { source, .. }, .. } => Some(source),
+                _ => None,
+            };
+            by_index += usize::from(matches!(segment, Some(SegmentError::Index { .. })));
+        }
+        cluster.faults.clear();
+        if !fs::symlink_metadata(&broken).unwrap().file_type().is_socket() {
+            break;
+        }
+    }
+    assert!(by_index > 0, "no place lies behind the load");
 }
 
 /// One of them may be on the disk, and must not be made again elsewhere.
