@@ -180,6 +180,10 @@ impl Node {
         for dir in &report.dirs {
             let logs = dir.loaded.len();
             tracing::info!(dir = %dir.path.display(), logs, was_clean = dir.was_clean, "loaded");
+            for (partition, reason) in &dir.not_loaded {
+                let error = &**reason as &dyn std::error::Error;
+                tracing::error!(dir = %dir.path.display(), %partition, error, "not loaded");
+            }
             if let Some(failure) = &dir.failure {
                 tracing::error!(dir = %dir.path.display(), failure, "offline");
             }
