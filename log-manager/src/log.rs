@@ -70,6 +70,7 @@ pub struct Log {
 /// What readers and the writer share.
 #[derive(Debug)]
 pub(crate) struct Shared {
+    /// The name of its directory when it was opened.
     opened_as: String,
     /// The name of a log that has come to its new disk.
     renamed_to: OnceLock<String>,
@@ -123,8 +124,8 @@ pub(crate) struct Writer {
 }
 
 impl Log {
-    /// The name of the partition's directory, `topic-partition`; of a copy on its way to another disk
-    /// the one with `-future`, until it takes the place of the log.
+    /// The name of the partition's directory, `topic-partition`; of a copy on its way to another
+    /// disk the one with `-future`, until it takes the place of the log.
     #[must_use]
     pub fn name(&self) -> &str {
         self.shared.name()

@@ -34,8 +34,9 @@ impl NewLog {
         self
     }
 
-    /// The partition was made just now, so it lies on no disk yet, not even on one that is
-    /// offline.
+    /// The partition was made just now, so it lies on no disk yet: disks that are offline do not
+    /// keep it from being made. Where one of them holds a directory of its name, it is `Offline`
+    /// nevertheless.
     pub const fn is_new(mut self) -> Self {
         self.is_new = true;
         self
@@ -102,7 +103,7 @@ impl LogManager {
     ///
     /// # Errors
     ///
-    /// `Unknown`, `Offline`, `UnknownDir`; `Log` where it cannot be made.
+    /// `Unknown`, `Offline`, `NotLoaded`, `UnknownDir`; `Log` where it cannot be made.
     pub fn create_future(
         &self,
         partition: &TopicPartition,
@@ -195,7 +196,13 @@ impl Shared {
             return Err(ManagerError::Offline { path });
         }
         if !is_made {
-            self.check_topic_id(partition, &path, topic_id)?;
+            match self.check_topic_id(partition, &path, topic_id) {
+                Err(ManagerError::File { source: source @ FileError::Io { .. } }) => {
+                    dir.fail(LogError::File { source });
+                    return Err(ManagerError::Offline { path });
+                }
+                checked => checked?,
+            }
         } else if let Some(topic_id) = topic_id
             && let Err(source) = PartitionMetadata::new(topic_id).write(self.pool.io(), &path)
         {

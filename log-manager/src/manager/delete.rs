@@ -30,7 +30,8 @@ impl LogManager {
     ///
     /// # Errors
     ///
-    /// `Unknown`, `Offline`; where the rename fails, its disk goes offline.
+    /// `Unknown`, `Offline`; `NotLoaded`: a log that could not be loaded cannot be deleted while the
+    /// broker runs. Where the rename fails, its disk goes offline.
     pub fn delete(&self, partition: &TopicPartition) -> Result<(), ManagerError> {
         let shared = &*self.shared;
         let _one_at_a_time = shared.changing.lock();
@@ -50,8 +51,8 @@ impl LogManager {
     ///
     /// # Errors
     ///
-    /// `Unknown` where there is no log or no copy; `Offline`; `Log` where the copy cannot be made
-    /// durable; `Directory` where the rename fails.
+    /// `Unknown` where there is no log or no copy; `Offline`; `NotLoaded`; `Log` where the copy cannot
+    /// be made durable; `Directory` where the rename fails.
     pub fn promote_future(&self, partition: &TopicPartition) -> Result<Log, ManagerError> {
         let shared = &*self.shared;
         let _one_at_a_time = shared.changing.lock();
@@ -69,7 +70,8 @@ impl LogManager {
         let name = PartitionDirName::new(partition.topic(), partition.partition());
         let renamed = future.log.take_name(name.to_string());
         renamed.map_err(|source| ManagerError::Directory { source })?;
-        // The new name is durable before the old one goes: a crash would leave a copy without a log.
+        // The new name is durable before the old one goes: a crash would leave a copy without a
+        // log.
         if let Err(source) = sync_directory(shared.pool.io(), future.dir.path()) {
             future.dir.fail(LogError::File { source });
             return Err(ManagerError::Offline { path: future.dir.path().to_path_buf() });

@@ -42,7 +42,8 @@ pub struct DirReport {
     /// The logs that were loaded, with what was mended in each.
     pub loaded: Vec<(TopicPartition, LoadReport)>,
     /// The logs that could not be loaded although their disk is in service, with the reason. The
-    /// others of the directory are; it is not marked clean at the next stop.
+    /// other logs of the directory are in service. The directory is not marked clean at the next
+    /// stop.
     pub not_loaded: Vec<(TopicPartition, Arc<LogError>)>,
     /// Names that are no partition's: left alone. Kafka refuses to start there.
     pub foreign: Vec<String>,

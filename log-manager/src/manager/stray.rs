@@ -20,7 +20,7 @@ impl LogManager {
     ///
     /// # Errors
     ///
-    /// `Unknown`; `Offline`, also where the log cannot be closed or renamed.
+    /// `Unknown`; `NotLoaded`; `Offline`, also where the log cannot be closed or renamed.
     pub fn set_aside(&self, partition: &TopicPartition) -> Result<String, ManagerError> {
         let shared = &*self.shared;
         let _one_at_a_time = shared.changing.lock();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use alluvium_log_manager::{Isolation, LogManager, ManagerError, NewLog, Scheduler};
+use alluvium_log_manager::{Isolation, LogError, LogManager, ManagerError, NewLog, Scheduler};
 use alluvium_record_format::Offset;
 use alluvium_recovery::TopicPartition;
 
@@ -41,8 +41,8 @@ fn a_deleted_log_is_read_to_the_end_by_those_who_read_it_and_goes_after_the_dela
     assert_eq!(bytes.len(), 69);
 }
 
-/// FR-056, first input, through a deletion: the flush of a roll comes when the directory has another
-/// name, and when it is gone.
+/// FR-056, first input, through a deletion: the flush of a roll comes when the directory has
+/// another name, and when it is gone.
 #[test]
 fn a_flush_of_a_log_that_was_deleted_is_no_disk_fault() {
     for is_gone in [false, true] {
@@ -59,7 +59,8 @@ fn a_flush_of_a_log_that_was_deleted_is_no_disk_fault() {
             assert!(!cluster.list("d1").iter().any(|name| name.ends_with("-delete")));
         }
         cluster.tasks.run_due();
-        drop(log.flush(false));
+        let flushed = log.flush(false);
+        assert!(matches!(flushed, Err(LogError::Closed { .. })), "gone: {is_gone}: {flushed:?}");
         assert_eq!(manager.offline_dirs(), [], "gone: {is_gone}");
         append(&manager.log(&t(1)).unwrap(), &batch(&[(None, NOW.get())]));
         assert!(manager.stop(None).unwrap().dirs[0].is_clean, "gone: {is_gone}");

@@ -69,8 +69,8 @@ fn size_retention_keeps_at_least_the_limit() {
     }
 }
 
-/// FR-053, the second log: three segments as large as they can be, with holes on the disk. Their sum
-/// does not fit into 32 bits.
+/// FR-053, the second log: three segments as large as they can be, with holes on the disk. Their
+/// sum does not fit into 32 bits.
 #[test]
 fn size_retention_counts_beyond_32_bits() {
     const LARGEST: u64 = 0x7fff_ffff;

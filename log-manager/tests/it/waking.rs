@@ -24,7 +24,8 @@ impl Wake for Count {
     }
 }
 
-/// Whether `work` wakes a thread and a future that wait for the log.
+/// Whether `work` wakes a future that waits for the log, and a thread that waits, or is about to,
+/// sees the change.
 fn wakes<T>(log: &Log, work: impl FnOnce() -> T) -> bool {
     let seen = log.version();
     let count = Arc::new(Count::default());
@@ -33,7 +34,8 @@ fn wakes<T>(log: &Log, work: impl FnOnce() -> T) -> bool {
     let mut changed = pin!(log.changed(seen));
     assert!(changed.as_mut().poll(&mut context).is_pending());
     thread::scope(|scope| {
-        // Ends only if it is woken.
+        // If it waits by then, it ends only if it is woken: nobody says when it does. That a waiting
+        // thread is woken is shown over all schedules, in `schedules::waiting`.
         let waiting = scope.spawn(|| log.wait_for_change(seen, None));
         work();
         assert!(waiting.join().unwrap());
