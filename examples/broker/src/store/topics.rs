@@ -283,15 +283,21 @@ fn load_topic(
     let mut logs = Vec::new();
     for partition in partitions {
         let Ok(index) = usize::try_from(partition.partition()) else { continue };
-        let log = manager.log(partition).map_err(|source| TopicError::Manager { source })?;
-        let dir = log.dir().path();
-        let metadata =
-            PartitionMetadata::read(&io, &dir).map_err(|source| TopicError::File { source })?;
-        id = id.or(metadata.map(|metadata| metadata.topic_id));
-        lead(&log).map_err(|source| TopicError::Log { source })?;
         if logs.len() <= index {
             logs.resize(index.saturating_add(1), None);
         }
+        let log = manager.log(partition).map_err(|source| TopicError::Manager { source })?;
+        let metadata = match PartitionMetadata::read(&io, &log.dir().path()) {
+            Ok(metadata) => metadata,
+            Err(source) => {
+                // Whose log this is cannot be told: the others are served.
+                let error = &source as &dyn std::error::Error;
+                tracing::error!(%partition, error, "left out");
+                continue;
+            }
+        };
+        id = id.or(metadata.map(|metadata| metadata.topic_id));
+        lead(&log).map_err(|source| TopicError::Log { source })?;
         if let Some(slot) = logs.get_mut(index) {
             *slot = Some(log);
         }

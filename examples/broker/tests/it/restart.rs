@@ -62,6 +62,27 @@ fn a_directory_with_an_absurd_number_is_left_out_and_its_topic_keeps_the_others(
 }
 
 #[test]
+fn a_log_whose_topic_cannot_be_told_is_left_out_and_the_others_are_served() {
+    let disk = tempfile::tempdir().unwrap();
+    let broker = TestBroker::start(disk.path());
+    let mut client = broker.client();
+    for topic in ["sound", "spoilt"] {
+        client.create(topic, 1);
+        client.append(topic, &["a"]);
+    }
+    assert!(broker.stop());
+    let metadata = disk.path().join("spoilt-0/partition.metadata");
+    std::fs::write(&metadata, "nothing of the kind\n").unwrap();
+
+    let broker = TestBroker::start(disk.path());
+    let mut client = broker.client();
+    assert_eq!(client.append("sound", &["b"]), 1);
+    assert_ne!(client.fetch("spoilt", 0).error_code, 0);
+    assert!(broker.stop());
+    assert_eq!(std::fs::read_to_string(metadata).unwrap(), "nothing of the kind\n");
+}
+
+#[test]
 fn a_second_broker_on_the_same_directory_is_refused() {
     let disk = tempfile::tempdir().unwrap();
     let broker = TestBroker::start(disk.path());
