@@ -7,8 +7,11 @@ use alluvium_record_format::{
     LegacyRecords, Offset, OffsetRange, Record, RecordStream, Timestamp,
 };
 
-/// The largest record that is inflated: Kafka's default of `max.decompressed.message.bytes`.
+/// The largest record that is stepped over: Kafka's default of `max.decompressed.message.bytes`.
 const MAX_RECORD_BYTES: usize = 2_147_483_639;
+
+/// The largest record that is shown, and held for that: some KiB on the disk may inflate to this.
+const SHOWN_RECORD_BYTES: usize = 256 << 20;
 
 /// The largest set of messages in a wrapper of magic 0 or 1 that is inflated. Wrappers were at
 /// most `message.max.bytes` long when they were written.
@@ -70,8 +73,16 @@ pub(crate) struct Inflater {
 }
 
 impl Inflater {
-    /// The records of a batch, one by one.
+    /// The records of a batch, one by one: of [`SHOWN_RECORD_BYTES`] at most, each held.
     pub(crate) fn records<'s>(
+        &'s mut self,
+        batch: &Batch<'s>,
+    ) -> Result<RecordStream<'s>, Corruption> {
+        self.decompressor.records(batch, SHOWN_RECORD_BYTES)
+    }
+
+    /// The records of a batch, to be read by their parts alone: none of them is held.
+    pub(crate) fn parts<'s>(
         &'s mut self,
         batch: &Batch<'s>,
     ) -> Result<RecordStream<'s>, Corruption> {
@@ -147,7 +158,7 @@ impl Inflater {
     /// Records with a key and no value, up to the first that cannot be read. Keys and values are
     /// stepped over: a record takes no memory, however large it is.
     pub(crate) fn tombstones(&mut self, batch: &Batch<'_>) -> u64 {
-        let Ok(mut records) = self.records(batch) else { return 0 };
+        let Ok(mut records) = self.parts(batch) else { return 0 };
         let mut count = 0;
         while let Some(Ok(record)) = records.next_partial() {
             count += u64::from(record.key_bytes.is_some() && record.value_bytes.is_none());

@@ -271,7 +271,7 @@ impl SegmentCheck<'_, '_> {
 
     /// The records of a batch that inflates to more than is held at once.
     fn stream(&mut self, head: &Head, batch: &Batch<'_>) {
-        let failed = match self.inflater.records(batch) {
+        let failed = match self.inflater.parts(batch) {
             Ok(mut records) => loop {
                 match records.next_partial() {
                     Some(Ok(_)) => {}

@@ -75,6 +75,27 @@ fn huge(base: i64, codec: Codec, in_key: bool) -> Vec<u8> {
 
 const HUGE: usize = 300 << 20;
 
+#[test]
+fn a_record_that_is_too_large_to_show_is_named_and_what_follows_is_shown() {
+    let mut log = huge(0, Codec::Zstd, true);
+    let at = log.len();
+    let mut next = BatchBuilder::new(BatchSettings::new(Offset::new(2)));
+    next.append(&SimpleRecord::new().key(b"behind").value(b"v")).unwrap();
+    log.extend_from_slice(next.finish().unwrap());
+    let dir = scratch(&[(LOG, &log)]);
+    let name = "00000000000000000000.log: byte 61: ";
+    for args in ["dump", "dump --format kafka --print-data-log", "dump --format jsonl"] {
+        let of = if args.ends_with("jsonl") { "t-0" } else { LOG };
+        let (code, text) = limited(dir.path(), &format!("{args} {of}"));
+        assert_eq!(code, Some(1), "{args}: {text}");
+        assert!(text.contains(name) && text.contains("limit of 268435456"), "{args}: {text}");
+        let shown = if args.ends_with("jsonl") { "YmVoaW5k" } else { "behind" };
+        assert!(text.contains(shown), "{args}, the batch at byte {at}: {text}");
+    }
+    let (code, text) = limited(dir.path(), "lookup t-0 --offset 1");
+    assert!(matches!(code, Some(1 | 2)) && text.contains(name), "{code:?} {text}");
+}
+
 /// The map, three times the largest batch, 16 MiB, and what the program itself takes.
 #[test]
 fn compaction_takes_no_memory_for_what_a_record_inflates_to() {
