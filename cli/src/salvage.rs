@@ -1,11 +1,12 @@
 //! `alluvium salvage`: every sound batch of a damaged partition into a new one.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use alluvium_log_manager::{AppendError, Log, LogOptions};
 use alluvium_record_format::{Entry, LeaderEpoch, Offset};
-use alluvium_segment::PartitionDirName;
+use alluvium_recovery::PartitionMetadata;
+use alluvium_segment::{Io, PartitionDirName};
 use clap::Args;
 use serde_json::json;
 
@@ -84,14 +85,21 @@ fn copy(
     options: LogOptions,
     console: &mut Console,
 ) -> Result<(), CliError> {
-    let metadata = args.dir.join("partition.metadata");
-    if metadata.is_file() {
-        let to = args.out.join("partition.metadata");
-        fs::copy(&metadata, &to).map_err(CliError::io("copy", &metadata))?;
-        File::open(&to).and_then(|file| file.sync_all()).map_err(CliError::io("sync", &to))?;
+    let io = Io::new();
+    let mut lost = 0;
+    match PartitionMetadata::read(&io, &args.dir) {
+        Ok(None) => {}
+        Ok(Some(metadata)) => {
+            metadata.write(&io, &args.out).map_err(|source| CliError::File { source })?;
+        }
+        // Kafka starts on a partition without one, and not on one that it cannot read.
+        Err(error) => {
+            console.file_error(error)?;
+            lost += 1;
+        }
     }
     let log = options.open(&args.out).map_err(|source| CliError::Log { source })?;
-    let mut salvage = Salvage { args, log, inflater: Inflater::default(), kept: 0, lost: 0 };
+    let mut salvage = Salvage { args, log, inflater: Inflater::default(), kept: 0, lost };
     for (segment, file) in partition.logs() {
         let file = LogFile::open(&file.path)?;
         if salvage.kept == 0 && segment.base.get() > 0 {

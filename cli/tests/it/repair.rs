@@ -179,6 +179,27 @@ fn salvage_that_is_refused_leaves_no_directory_behind() {
 }
 
 #[test]
+fn salvage_leaves_out_a_topic_id_that_kafka_cannot_read() {
+    let sound = b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ";
+    let dir = scratch(&[
+        ("t-0/00000000000000000000.log", &three_batches()),
+        ("t-0/partition.metadata", sound),
+    ]);
+    let (from, to) = (dir.path().join("t-0/partition.metadata"), dir.path().join("out"));
+    let saved = run(dir.path(), &["salvage", "t-0", "out/t-0"]);
+    assert_eq!((saved.code, &*saved.stderr), (Some(0), ""), "{}", saved.text());
+    assert_eq!(fs::read(to.join("t-0/partition.metadata")).unwrap(), sound);
+
+    fs::write(from, b"version: 0\ntopic_id: xx\n").unwrap();
+    let saved = run(dir.path(), &["salvage", "t-0", "out/t-1"]);
+    assert_eq!(saved.code, Some(1), "{}", saved.text());
+    assert!(saved.stderr.contains("t-0/partition.metadata: byte 11"), "{}", saved.stderr);
+    assert!(saved.text().contains("1 loss"), "{}", saved.text());
+    assert!(!to.join("t-1/partition.metadata").exists());
+    assert_eq!(run(dir.path(), &["verify", "out/t-1"]).code, Some(0));
+}
+
+#[test]
 fn salvage_goes_on_behind_broken_lengths_in_every_segment() {
     let dir = copy("disk/clean");
     let log = dir.path().join("plain-0/00000000000000000000.log");
