@@ -89,7 +89,8 @@ impl BatchBuilder {
 /// What waits for the compressor, at most.
 const WAITING_BYTES: usize = 64 << 10;
 
-#[cfg(all(test, feature = "gzip"))]
+#[cfg(test)]
+#[cfg(feature = "gzip")]
 mod tests {
     use super::{BatchBuilder, BuildError, Codec, RecordPiece, WAITING_BYTES};
     use crate::{BatchSettings, Offset, SimpleRecord};
