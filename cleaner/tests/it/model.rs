@@ -193,10 +193,14 @@ impl Model {
         self.roll();
         self.now += pass.after_ms;
         let stable = self.stable();
-        let spared = self.bases.iter().rev().nth(pass.spared).copied().unwrap_or(0);
+        // A pass that a crash stopped may have merged segments: those that are there count.
+        let segments = self.fixture.segments();
+        let mut bases: Vec<i64> = segments.iter().map(|it| it.base_offset().get()).collect();
+        bases.push(self.end_of_segments());
+        let spared = bases.iter().rev().nth(pass.spared).copied().unwrap_or(0);
         // The segment that holds the first offset of an open transaction stays as a whole.
         let whole = |base: &i64| *base <= spared.min(stable);
-        let end = self.bases.iter().copied().filter(whole).max().unwrap().max(self.dirty);
+        let end = bases.iter().copied().filter(whole).max().unwrap_or(0).max(self.dirty);
         let options = options_at(self.dirty, end, self.now)
             .segment_bytes(600)
             .high_watermark(Offset::new(self.end_of_segments()));
