@@ -79,7 +79,7 @@ impl Log {
     ///
     /// Never waits, neither for a writer nor for other readers. Cost: a look-up in an index and
     /// one `pread` of a batch header, or none of a batch that was read before: see
-    /// [`Segment::read`].
+    /// [`Segment::read`](alluvium_segment::Segment::read).
     ///
     /// Source: `UnifiedLog.read` in Kafka.
     ///
