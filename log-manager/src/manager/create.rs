@@ -217,10 +217,6 @@ impl Shared {
 
     /// No flush of a log makes the name of its own directory durable.
     fn sync_name(&self, dir: &DataDir) -> Result<(), FileError> {
-        #[cfg(alluvium_mutant)]
-        if alluvium_segment::mutant::is("unsynced-name") {
-            return Ok(());
-        }
         sync_directory(self.pool.io(), dir.path())
     }
 
