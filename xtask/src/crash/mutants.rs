@@ -24,7 +24,7 @@ const EVERY: [(&str, &str); 6] = [
 ];
 
 /// How long a mutant of one record may go on before it counts as not found there.
-const EACH: Duration = Duration::from_secs(10);
+const EACH: Duration = Duration::from_secs(20);
 
 /// Records in which a mutant is looked for.
 const RECORDS: u64 = 6;
