@@ -166,7 +166,7 @@ impl Clock {
 /// A file that may be closed now and opened again on the next use.
 #[derive(Debug, Default)]
 pub(crate) struct PooledFile {
-    /// For readers, who do not wait. Only `put` and `take` change this and the one below, together.
+    /// For readers, who do not wait. Only `put` and `close` change this and `gate`, together.
     file: ArcSwapOption<File>,
     /// The same file. Held while it is opened, closed, renamed or written to.
     gate: Mutex<Option<Arc<File>>>,
@@ -236,12 +236,6 @@ impl PooledFile {
         self.touch();
     }
 
-    /// Lets go of the file: it closes when the last reader is done.
-    fn take(&self, gate: &mut Option<Arc<File>>) {
-        *gate = None;
-        self.file.store(None);
-    }
-
     fn get_open(&self) -> Option<Arc<File>> {
         let file = self.file.load_full();
         if file.is_some() {
@@ -261,9 +255,10 @@ impl PooledFile {
         self.gate.lock()
     }
 
-    /// Closes the file, which is held, without a sync: it is deleted, or its bytes do not matter.
+    /// Lets go of the file, which is held, without a sync: it closes when the last reader is done.
     pub(crate) fn close(&self, held: &mut Option<Arc<File>>) {
-        self.take(held);
+        *held = None;
+        self.file.store(None);
     }
 
     /// To be called after every write, while held.
@@ -329,7 +324,7 @@ impl Pooled for PooledFile {
         if self.sync.load(Ordering::Acquire) == sync_state::UNSYNCED && gate.is_some() {
             return Closing::Unsynced;
         }
-        self.take(&mut gate);
+        self.close(&mut gate);
         Closing::Done
     }
 
@@ -345,7 +340,7 @@ impl Pooled for PooledFile {
             }
             self.sync.store(sync_state::SYNCED, Ordering::Release);
         }
-        self.take(&mut gate);
+        self.close(&mut gate);
     }
 }
 
