@@ -182,42 +182,36 @@ impl Shared {
         let path = dir.path().join(name.to_string());
         let failed =
             |source: LogError| ManagerError::Log { partition: partition.to_string(), source };
+        // What fails here puts the disk in doubt.
+        let offline = |error: LogError| {
+            dir.fail(error);
+            ManagerError::Offline { path: path.clone() }
+        };
         let is_made = match std::fs::create_dir(&path) {
             Ok(()) => true,
             // Put there by hand, or left by a creation that failed: what it holds is recovered.
             Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => false,
-            Err(source) => {
-                dir.fail(LogError::Directory { path: path.clone(), source });
-                return Err(ManagerError::Offline { path });
-            }
+            Err(source) => return Err(offline(LogError::Directory { path: path.clone(), source })),
         };
-        if let Err(source) = self.sync_name(dir) {
-            dir.fail(LogError::File { source });
-            return Err(ManagerError::Offline { path });
-        }
+        // No flush of a log makes the name of its own directory durable.
+        sync_directory(self.pool.io(), dir.path())
+            .map_err(|source| offline(LogError::File { source }))?;
         if !is_made {
-            match self.check_topic_id(partition, &path, topic_id) {
-                Err(ManagerError::File { source: source @ FileError::Io { .. } }) => {
-                    dir.fail(LogError::File { source });
-                    return Err(ManagerError::Offline { path });
+            self.check_topic_id(partition, &path, topic_id).map_err(|error| match error {
+                ManagerError::File { source: source @ FileError::Io { .. } } => {
+                    offline(LogError::File { source })
                 }
-                checked => checked?,
-            }
-        } else if let Some(topic_id) = topic_id
-            && let Err(source) = PartitionMetadata::new(topic_id).write(self.pool.io(), &path)
-        {
-            dir.fail(LogError::File { source });
-            return Err(ManagerError::Offline { path });
+                other => other,
+            })?;
+        } else if let Some(topic_id) = topic_id {
+            PartitionMetadata::new(topic_id)
+                .write(self.pool.io(), &path)
+                .map_err(|source| offline(LogError::File { source }))?;
         }
         let log = self.log_options(dir, partition).clean(is_made).open(&path).map_err(failed)?;
         self.host(partition, log.clone(), dir, is_future)?;
         tracing::info!(dir = %path.display(), "Created log");
         Ok(log)
-    }
-
-    /// No flush of a log makes the name of its own directory durable.
-    fn sync_name(&self, dir: &DataDir) -> Result<(), FileError> {
-        sync_directory(self.pool.io(), dir.path())
     }
 
     /// How a log of this broker is opened.
