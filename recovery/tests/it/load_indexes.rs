@@ -71,6 +71,28 @@ fn a_transaction_index_that_cannot_be_read_is_made_new() {
     }
 }
 
+/// No sound one is: its entries of 34 bytes stand for markers of 78.
+#[test]
+fn a_transaction_index_longer_than_its_log_is_made_new_and_not_read() {
+    let log = TestBatch::new(0, 1).bytes();
+    let entry = |offset: u8| {
+        let mut entry = bytes("00000000000000000009000000000000000000000000000000000000000000000000");
+        for last_byte in [17, 25, 33] {
+            entry[last_byte] = offset;
+        }
+        entry
+    };
+    let entries: Vec<u8> = (0..6).flat_map(entry).collect();
+    for config in [clean(1), unclean()] {
+        let disk = Disk::new();
+        disk.segment_with_indexes(0, &log);
+        disk.write("00000000000000000000.txnindex", &entries);
+        let loaded = disk.load(&config);
+        assert_eq!(loaded.log_end_offset.get(), 1);
+        assert_eq!(disk.files()["00000000000000000000.txnindex"], b"");
+    }
+}
+
 /// FR-041: recovery finds the same entry as an append.
 #[test]
 fn the_time_index_names_the_first_batch_that_reached_the_maximum() {

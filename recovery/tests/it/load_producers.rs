@@ -2,7 +2,7 @@
 
 use alluvium_record_format::{Offset, ProducerId, Timestamp, TxnOutcome};
 use alluvium_recovery::{
-    AppendOrigin, AppendRequest, LoadedLog, Prepared, ProducerState, Replay, encode_snapshot,
+    AppendOrigin, AppendRequest, LoadedLog, Prepared, ProducerState, ProducerStateConfig, Replay, encode_snapshot,
     rebuild_producer_state,
 };
 
@@ -53,6 +53,18 @@ fn after_a_restart_producers_of_old_records_are_forgotten() {
     let log = disk.load(&later);
     assert_eq!(log.producers.producers().len(), 0);
     assert_eq!(answer(&log, 5), Ok("appended"));
+}
+
+#[test]
+fn after_a_restart_producers_are_kept_as_long_as_the_load_is_told() {
+    let disk = Disk::new();
+    disk.segment_with_indexes(0, &numbered(1000));
+    let short = ProducerStateConfig::new().producer_id_expiration_ms(2000);
+    let mut config = unclean().producers(short);
+    config.now = Timestamp::new(2999);
+    assert_eq!(answer(&disk.load(&config), 5), Ok("duplicate"));
+    config.now = Timestamp::new(3000);
+    assert_eq!(disk.load(&config).producers.producers().len(), 0);
 }
 
 /// FR-083.

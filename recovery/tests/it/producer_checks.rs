@@ -356,6 +356,32 @@ fn with_an_epoch_bump_an_unknown_producer_must_start_at_zero() {
     assert!(state.prepare(&client, [batch(0)]).is_ok());
 }
 
+/// With transactions version 2 the marker of one transaction carries the epoch of the next, whose
+/// verification may have begun.
+#[test]
+fn a_marker_of_the_epoch_that_is_verified_leaves_the_guard_of_the_first_record() {
+    let request = |epoch| {
+        let epoch = ProducerEpoch::new(epoch);
+        VerificationRequest::new(ProducerId::new(9), epoch, Sequence::new(0))
+    };
+    let bump = |epoch| request(epoch).with_epoch_bump();
+    assert_eq!(first_record_after_a_marker(&bump(1), 2), Appended(1));
+    assert_eq!(first_record_after_a_marker(&bump(2), 2), Refused(48), "a marker of another epoch");
+    assert_eq!(first_record_after_a_marker(&request(1), 1), Refused(48), "version 1");
+}
+
+/// Verifies a transaction of producer 9, appends a marker of epoch 1, and then the first record.
+fn first_record_after_a_marker(request: &VerificationRequest, version: i16) -> Outcome {
+    let mut log = Log { state: ProducerState::new(ProducerStateConfig::new()), end: 0 };
+    let guard = log.state.start_verification(request, Timestamp::new(0)).unwrap();
+    let marker = facts(&marker(0, (9, 1), TxnOutcome::Commit, 0));
+    let coordinator = AppendRequest::new(AppendOrigin::Coordinator);
+    assert_eq!(log.append(&coordinator.with_transaction_version(version), &marker), Appended(0));
+    let epoch = request.producer_epoch.get();
+    let batch = TestBatch::new(1, 1).producer(9, epoch, 0).transactional().facts();
+    log.append(&CLIENT.with_guard(guard), &batch)
+}
+
 #[test]
 fn a_silent_producer_is_forgotten_unless_its_transaction_is_open() {
     let mut log = Log::new();
