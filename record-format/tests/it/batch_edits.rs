@@ -118,6 +118,47 @@ fn a_delete_horizon_never_moves_the_time_of_a_record() {
 }
 
 #[test]
+fn a_delete_horizon_that_is_the_base_timestamp_moves_no_record() {
+    let mut bytes = hex::one_record();
+    let mut batch = BatchMut::parse(&mut bytes, START).unwrap();
+    batch.set_delete_horizon(Timestamp::new(1000)).unwrap();
+    let batch = Batch::parse(&bytes, START).unwrap();
+    batch.verify_crc().unwrap();
+    assert_eq!(batch.header().delete_horizon(), Some(Timestamp::new(1000)));
+    let record = batch.records().unwrap().next().unwrap().unwrap();
+    assert_eq!(record.timestamp(), Some(Timestamp::new(1000)));
+}
+
+#[test]
+fn an_edit_that_follows_its_like_leaves_the_bits_set() {
+    let mut bytes = hex::one_record();
+    let mut batch = BatchMut::parse(&mut bytes, START).unwrap();
+    for time in [5000, 6000] {
+        let time = Timestamp::new(time);
+        assert!(batch.set_max_timestamp(TimestampType::LogAppendTime, Some(time)));
+        assert_eq!(batch.header().attributes().timestamp_type(), TimestampType::LogAppendTime);
+    }
+    for horizon in [7, 0] {
+        let horizon = Timestamp::new(horizon);
+        batch.set_delete_horizon(horizon).unwrap();
+        assert_eq!(batch.header().delete_horizon(), Some(horizon));
+    }
+}
+
+#[test]
+fn an_emptied_batch_has_no_codec_and_no_delete_horizon() {
+    let mut bytes = hex::one_record();
+    bytes[22] |= 4; // zstd
+    let mut batch = BatchMut::parse(&mut bytes, START).unwrap();
+    batch.set_max_timestamp(TimestampType::LogAppendTime, Some(Timestamp::new(5000)));
+    batch.set_delete_horizon(Timestamp::new(1)).unwrap();
+    let empty = batch.header().to_empty();
+    assert_eq!(empty.attributes().bits(), Attributes::LOG_APPEND_TIME);
+    assert_eq!((empty.delete_horizon(), empty.base_timestamp_raw()), (None, -1));
+    Batch::parse(empty.as_bytes(), START).unwrap().verify_crc().unwrap();
+}
+
+#[test]
 fn a_batch_that_the_buffer_cuts_cannot_be_edited() {
     let whole = hex::one_record();
     for len in 0..whole.len() {

@@ -146,6 +146,17 @@ fn a_delete_horizon_is_the_base_of_the_deltas() {
 }
 
 #[test]
+fn a_delete_horizon_may_be_0_and_not_below() {
+    let mut builder = BatchBuilder::new(BASE.delete_horizon(Timestamp::new(0)));
+    builder.append(&at(5)).unwrap();
+    assert_eq!(header(&mut builder).delete_horizon(), Some(Timestamp::new(0)));
+    builder.reset(BASE.delete_horizon(Timestamp::new(-1)));
+    builder.append(&at(5)).unwrap();
+    let refused = builder.finish();
+    assert!(matches!(refused, Err(BuildError::Timestamp { found: -1, .. })), "{refused:?}");
+}
+
+#[test]
 fn a_batch_keeps_its_offset_range_when_records_go() {
     let mut builder = BatchBuilder::new(BASE);
     builder.append_with_offset(Offset::new(1003), &at(5)).unwrap();
@@ -199,4 +210,14 @@ fn the_size_of_a_record_is_known_before_it_is_built() {
         builder.append_with_offset(Offset::new(1300), &record).unwrap();
         assert_eq!(builder.size_bytes() - before, record.size_bytes(300, 1 << 40), "{len}");
     }
+}
+
+#[test]
+fn a_build_can_write_the_codecs_that_it_says_are_enabled_and_no_others() {
+    for codec in Codec::ALL {
+        let mut builder = BatchBuilder::new(BASE.codec(codec));
+        let is_written = builder.append(&at(1)).is_ok() && builder.finish().is_ok();
+        assert_eq!(is_written, codec.is_enabled(), "{codec}");
+    }
+    assert!(Codec::None.is_enabled());
 }

@@ -22,4 +22,5 @@ mod prop_damage;
 mod record_damage;
 mod record_reading;
 mod sequences;
+mod uuid;
 mod walking;

@@ -174,3 +174,26 @@ fn a_message_of_magic_1_has_room_for_its_timestamp() {
     let error = walk(&bytes).2.unwrap();
     assert!(matches!(error.kind(), CorruptKind::BatchLength { found: 21, min: 22, .. }));
 }
+
+#[test]
+fn an_entry_alone_is_the_one_of_the_walk() {
+    let bytes = [MAGIC1, &hex::three_batches()].concat();
+    let older = walk(MAGIC1).0;
+    let mut last_offsets = Vec::new();
+    for walked in Entries::new(&bytes, START) {
+        let walked = walked.unwrap();
+        let at = walked.position();
+        let from = &bytes[usize::try_from(at.get()).unwrap()..];
+        let alone = Entry::parse(from, at).unwrap();
+        assert_eq!((alone.bytes(), alone.position()), (walked.bytes(), at));
+        assert_eq!((alone.magic(), alone.last_offset()), (walked.magic(), walked.last_offset()));
+        assert!(alone.verify_crc().is_ok());
+        last_offsets.push((alone.magic(), alone.last_offset().get()));
+        let cut = &alone.bytes()[..alone.bytes().len() - 1];
+        let error = Entry::parse(cut, at).unwrap_err();
+        assert_eq!((error.class(), error.position()), (CorruptClass::Incomplete, at));
+    }
+    assert_eq!(last_offsets[older..], [(2, 2), (2, 5), (2, 8)]);
+    let (first, last) = (last_offsets[0], last_offsets[older - 1]);
+    assert_eq!((first, last), ((1, 0), (1, 67)));
+}

@@ -76,7 +76,8 @@ fn a_transaction_index_that_cannot_be_read_is_made_new() {
 fn a_transaction_index_longer_than_its_log_is_made_new_and_not_read() {
     let log = TestBatch::new(0, 1).bytes();
     let entry = |offset: u8| {
-        let mut entry = bytes("00000000000000000009000000000000000000000000000000000000000000000000");
+        let mut entry =
+            bytes("00000000000000000009000000000000000000000000000000000000000000000000");
         for last_byte in [17, 25, 33] {
             entry[last_byte] = offset;
         }

@@ -2,8 +2,8 @@
 
 use alluvium_record_format::{Offset, ProducerId, Timestamp, TxnOutcome};
 use alluvium_recovery::{
-    AppendOrigin, AppendRequest, LoadedLog, Prepared, ProducerState, ProducerStateConfig, Replay, encode_snapshot,
-    rebuild_producer_state,
+    AppendOrigin, AppendRequest, LoadedLog, Prepared, ProducerState, ProducerStateConfig, Replay,
+    encode_snapshot, rebuild_producer_state,
 };
 
 use crate::batches::{TestBatch, marker};
