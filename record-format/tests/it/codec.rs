@@ -2,9 +2,11 @@
 
 mod cuts;
 mod damage;
+mod frames;
 mod golden;
 mod levels;
 mod limits;
+mod members;
 mod packed;
 mod prop_codec;
 mod steps;
