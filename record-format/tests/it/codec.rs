@@ -10,3 +10,5 @@ mod members;
 mod packed;
 mod prop_codec;
 mod steps;
+mod xerial;
+mod zstd_frames;
