@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{LegacyEntry, LegacyRecord};
-use crate::{Codec, CorruptKind, Corruption, Decompressor, Offset, Position, Prefix};
+use crate::{Codec, CorruptKind, Corruption, Decompressor, Offset, Position};
 
 /// Iterates over the messages of one entry of magic 0 or 1: those in the wrapper, or the one
 /// that it is. Made by [`Decompressor::inflate_legacy`].
@@ -83,9 +83,6 @@ impl<'a> Iterator for LegacyRecords<'a> {
 /// out, as Kafka leaves it.
 fn next_inner(bytes: &[u8]) -> Result<Option<(LegacyEntry<'_>, &[u8])>, CorruptKind> {
     let inside = Position::new(0);
-    if bytes.len() < Prefix::LEN {
-        return Ok(None);
-    }
     match LegacyEntry::parse(bytes, inside) {
         Ok(entry) => Ok(bytes.get(entry.bytes().len()..).map(|rest| (entry, rest))),
         Err(error) if matches!(error.kind(), CorruptKind::Truncated { .. }) => Ok(None),

@@ -189,6 +189,23 @@ fn a_cut_message_at_the_end_of_a_wrapper_is_left_out() {
 }
 
 #[test]
+fn what_is_too_short_for_a_message_in_a_wrapper_is_refused() {
+    for len in [17, 18, 40] {
+        let bytes = wrapper(100, 0, &[inner(&[0, 1]), vec![0; len]].concat());
+        assert_eq!(read(&bytes), Err(CorruptKind::LegacyWrapper), "{len} zeros behind");
+    }
+}
+
+#[test]
+fn minus_one_is_the_only_time_that_is_none() {
+    for (time, expected) in [(-1, None), (0, Some(0)), (1, Some(1)), (-2, Some(-2))] {
+        let bytes = entry(0, &message(0, time, Some(b"v")));
+        let entry = LegacyEntry::parse(&bytes, START).unwrap();
+        assert_eq!(entry.timestamp().map(Timestamp::get), expected);
+    }
+}
+
+#[test]
 fn a_wrapper_above_the_limit_is_refused() {
     let bytes = wrapper(1, 0, &inner(&[0, 1]));
     let entry = LegacyEntry::parse(&bytes, START).unwrap();

@@ -1,9 +1,10 @@
 //! What records say: times, offsets, nulls, headers.
 
 use alluvium_record_format::{
-    Batch, BatchBuilder, BatchSettings, Decompressor, Header, Offset, Position, Record, Records,
-    SimpleRecord, Timestamp, TimestampType,
+    Batch, BatchBuilder, BatchMut, BatchSettings, Decompressor, Header, Offset, Position, Record,
+    Records, SimpleRecord, Timestamp, TimestampType,
 };
+use integer_encoding::VarInt;
 
 use crate::hex;
 
@@ -264,9 +265,60 @@ fn a_gap_is_not_dense_and_a_missing_key_is_seen() {
 
 #[test]
 fn a_stream_of_records_has_the_same_summary() {
-    let bytes = hex::three_batches();
-    let batch = Batch::parse(&bytes, START).unwrap();
-    let mut decompressor = Decompressor::new();
-    let stream = decompressor.records(&batch, 1000).unwrap();
-    assert_eq!(stream.check(), batch.records().unwrap().check());
+    let time = |record: SimpleRecord<'static>, ms| record.timestamp(Timestamp::new(ms));
+    let (keyed, bare) = (SimpleRecord::new().key(b"k"), SimpleRecord::new());
+    let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(10)));
+    builder.append(&time(keyed, 5)).unwrap();
+    builder.append(&bare).unwrap();
+    builder.append_with_offset(Offset::new(15), &time(keyed, 1)).unwrap();
+    let uncommon = builder.finish().unwrap().to_vec();
+    for bytes in [hex::three_batches(), uncommon, with_deltas(&[0, 2, 1])] {
+        let batch = Batch::parse(&bytes, START).unwrap();
+        let mut decompressor = Decompressor::new();
+        let stream = decompressor.records(&batch, 1000).unwrap();
+        assert_eq!(stream.check(), batch.records().unwrap().check());
+    }
+}
+
+/// A batch of records with these offset deltas.
+fn with_deltas(deltas: &[i32]) -> Vec<u8> {
+    let mut bytes = hex::one_record();
+    bytes.truncate(61);
+    for delta in deltas {
+        // Attributes, time, offset, null key and value, no headers.
+        let body = [&[0, 0][..], &delta.encode_var_vec(), &[1, 1, 0]].concat();
+        bytes.extend(i32::try_from(body.len()).unwrap().encode_var_vec());
+        bytes.extend(body);
+    }
+    bytes[57..61].copy_from_slice(&u32::try_from(deltas.len()).unwrap().to_be_bytes());
+    bytes[11] = u8::try_from(bytes.len() - 12).unwrap();
+    BatchMut::parse(&mut bytes, START).unwrap().rewrite_crc();
+    bytes
+}
+
+#[test]
+fn offsets_that_repeat_or_fall_are_seen_wherever_they_do() {
+    for (deltas, rise) in [
+        (&[i32::MIN][..], true),
+        (&[0, 1, 2], true),
+        (&[-3, 0, 7], true),
+        (&[0, 1, 1], false),
+        (&[0, 2, 1], false),
+        (&[2, 1, 3], false),
+        (&[0, i32::MIN, 1], false),
+    ] {
+        let bytes = with_deltas(deltas);
+        let read = || Batch::parse(&bytes, START).unwrap().records().unwrap();
+        let offsets = read().check_offsets().unwrap().unwrap();
+        assert_eq!(offsets.offsets_rise, rise, "{deltas:?}");
+        let min_max = [deltas.iter().min().unwrap(), deltas.iter().max().unwrap()];
+        assert_eq!([offsets.min, offsets.max], min_max.map(|d| Offset::new(i64::from(*d))));
+        let summary = read().check().unwrap();
+        assert_eq!(summary.offsets_rise, rise, "{deltas:?}");
+        assert_eq!(summary.offsets_dense, deltas == [0, 1, 2], "{deltas:?}");
+        assert_eq!(
+            (summary.min_offset, summary.max_offset),
+            (Some(offsets.min), Some(offsets.max))
+        );
+    }
 }
