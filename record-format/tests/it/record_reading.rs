@@ -322,3 +322,39 @@ fn offsets_that_repeat_or_fall_are_seen_wherever_they_do() {
         );
     }
 }
+
+#[test]
+fn iterators_promise_what_the_bytes_can_hold_and_no_more() {
+    let mut claims = with_deltas(&[0, 1, 2]);
+    claims[57..61].copy_from_slice(&i32::MAX.to_be_bytes());
+    for (bytes, items) in [(with_deltas(&[0, 1, 2]), 3), (claims, 4), (hex::one_record(), 1)] {
+        let batch = Batch::parse(&bytes, START).unwrap();
+        let most = batch.payload().len() / 7 + 1;
+        let mut records = batch.records().unwrap();
+        let mut keys = batch.records().unwrap().keys();
+        for left in (0..=items).rev() {
+            for (low, high) in [records.size_hint(), keys.size_hint()] {
+                assert!(low <= left && (left..=most).contains(&high.unwrap()), "{low} {high:?}");
+            }
+            assert_eq!(records.next().is_some(), left > 0);
+            assert_eq!(keys.next().is_some(), left > 0);
+        }
+    }
+}
+
+#[test]
+fn headers_say_how_many_are_left() {
+    let headers = [Header::new(b"a", Some(b"1")), Header::new(b"b", None)];
+    let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(0)));
+    builder.append(&SimpleRecord::new().headers(&headers)).unwrap();
+    builder.append(&SimpleRecord::new()).unwrap();
+    let bytes = builder.finish().unwrap();
+    let found = records(bytes);
+    let mut left = found[0].headers();
+    for count in [2, 1, 0] {
+        assert_eq!((left.len(), left.is_empty()), (count, count == 0));
+        assert_eq!(left.size_hint(), (count, Some(count)));
+        assert_eq!(left.next().is_some(), count > 0);
+    }
+    assert!(found[1].headers().is_empty());
+}
