@@ -10,6 +10,7 @@ mod error;
 mod flush;
 mod health;
 mod in_flight;
+mod layout;
 mod lookup;
 mod open;
 mod options;
@@ -52,6 +53,7 @@ use commit::Commits;
 use doomed::Doomed;
 use effects::Effects;
 use in_flight::InFlight;
+use layout::Layout;
 use segments::SegmentList;
 
 /// One log of Kafka: the segments of one partition.
@@ -93,6 +95,7 @@ pub(crate) struct Shared {
     keeper: Option<Arc<dyn RecoveryPointKeeper>>,
     last_flush_ms: AtomicI64,
     epochs: ArcSwap<LeaderEpochCache>,
+    layout: Mutex<Layout>,
     writer: Mutex<Writer>,
     /// Held while a flush is under way: one at a time. The files that recovery has written and
     /// nobody has synced.
@@ -112,8 +115,6 @@ pub(crate) struct Writer {
     producers: ProducerState,
     snapshots: SnapshotDir,
     epochs: LeaderEpochCache,
-    /// Whether retention has dropped a segment and not synced the directory since.
-    is_loss_unsynced: bool,
     /// Counts truncations: a flush that ran beside one proves nothing.
     truncation_count: u64,
     /// Whether readers are shown a first unstable offset.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use alluvium_record_format::Offset;
 
 use super::append::offset_after;
-use super::{CLOSED, Log, LogError};
+use super::{CLOSED, Log, LogError, Shared};
 
 /// What a closed log left: what the checkpoints of its directory are to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,7 @@ impl Log {
                 active.seal()?;
             }
         }
+        shared.settle_layout();
         shared.doomed.let_go();
         shared.in_flight.refuse_and_wait();
         shared.notifier.notify();
@@ -70,8 +71,16 @@ impl Log {
         shared.lifecycle.store(CLOSED, Ordering::Release);
         shared.needs_recovery.store(true, Ordering::Release);
         drop(shared.writer.lock().active.take());
+        shared.settle_layout();
         shared.doomed.let_go();
         shared.in_flight.refuse();
         shared.notifier.notify();
+    }
+}
+
+impl Shared {
+    /// Waits until nobody changes sealed segments; in a closed log nobody begins to.
+    fn settle_layout(&self) {
+        drop(self.layout.lock());
     }
 }

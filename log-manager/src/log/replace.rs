@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alluvium_record_format::Offset;
-use alluvium_recovery::ProducerEntry;
+use alluvium_recovery::{ProducerEntry, SnapshotDir, SnapshotStore};
 use alluvium_segment::Segment;
 use alluvium_segment::replace::Replacement;
 
@@ -81,8 +81,9 @@ impl Log {
     /// segment does not stay, go after `file.delete.delay.ms`.
     ///
     /// The old ones must be neighbours in this log and sealed; the new ones durable, with the
-    /// suffix `.cleaned`, and within the offsets of the old ones. Appends wait for some renames
-    /// and for two syncs of the directory: names must not reach the disk in another order.
+    /// suffix `.cleaned`, and within the offsets of the old ones. Appends go on beside all renames
+    /// and syncs, and wait for the change of the list alone. Retention and truncations wait for all
+    /// of it.
     ///
     /// Source: `UnifiedLog.replaceSegments` in Kafka; `docs/format/segment.md#swap`.
     ///
@@ -93,23 +94,16 @@ impl Log {
     /// failed, now or before; the next start goes on from there.
     pub fn replace_segments(&self, mut replacement: Replacement) -> Result<(), LogError> {
         let shared = &self.shared;
-        let config = shared.config.load();
+        let layout = shared.layout.lock();
+        let fits = shared.check_open().and_then(|()| replaced(shared, &replacement));
+        if let Err(error) = fits {
+            drop(layout);
+            discard(&error, replacement.new_segments());
+            return Err(error);
+        }
         let mut effects = Effects::default();
-        let mut writer = shared.writer.lock();
-        let list = match shared.check_open().and_then(|()| replaced(shared, &replacement)) {
-            Ok(list) => list,
-            Err(error) => {
-                drop(writer);
-                discard(&error, replacement.new_segments());
-                return Err(error);
-            }
-        };
-        writer
-            .swap(shared, &config, &mut replacement, list, &mut effects)
-            .map_err(|error| shared.disk_failed(error))?;
-        drop(writer);
-        // Old files are not removed before the new names are durable.
-        replacement.retire().map_err(|source| self.dir_failed(source))?;
+        shared.swap(&mut replacement, &mut effects).map_err(|error| shared.disk_failed(error))?;
+        drop(layout);
         effects.run(shared);
         tracing::info!(
             log = shared.name(),
@@ -130,32 +124,40 @@ impl Log {
     }
 }
 
+impl Shared {
+    /// All steps. Only the new list is made under the writer's lock.
+    fn swap(&self, replacement: &mut Replacement, effects: &mut Effects) -> Result<(), LogError> {
+        replacement.to_swap()?;
+        let mut snapshots = self.writer.lock().show_new(self, replacement)?;
+        replacement.retire_unsynced()?;
+        let mut doomed = Vec::new();
+        for base in snapshots.offsets().clone() {
+            let snapshot = snapshots.mark_deleted(base)?;
+            doomed.extend(snapshot.map(|name| self.dir.file_path(name)));
+        }
+        // Old files are not removed before the new names are durable.
+        replacement.retire()?;
+        let delay_ms = self.config.load().file_delete_delay_ms();
+        effects.delete(delay_ms, replacement.old_segments().to_vec(), doomed);
+        Ok(())
+    }
+}
+
 impl Writer {
-    /// All steps but the sync of the names.
-    fn swap(
+    /// Puts the new segments into the list, which may have grown meanwhile, and returns the
+    /// snapshots that go.
+    fn show_new(
         &mut self,
         shared: &Shared,
-        config: &LogConfig,
-        replacement: &mut Replacement,
-        list: SegmentList,
-        effects: &mut Effects,
-    ) -> Result<(), LogError> {
-        replacement.to_swap()?;
+        replacement: &Replacement,
+    ) -> Result<SnapshotDir, LogError> {
+        let list = replaced(shared, replacement)?;
         self.publish_segments(shared, list);
         self.forget_places(shared, replacement.old_segments());
-        replacement.retire_unsynced()?;
         let new = replacement.new_segments();
-        let stays = |base: Offset| new.iter().any(|segment| segment.base_offset() == base);
-        let mut snapshots = Vec::new();
-        for segment in replacement.old_segments() {
-            if !stays(segment.base_offset()) {
-                let snapshot = self.snapshots.mark_deleted(segment.base_offset())?;
-                snapshots.extend(snapshot.map(|name| segment.dir().file_path(name)));
-            }
-        }
-        let old = replacement.old_segments().to_vec();
-        effects.delete(config.file_delete_delay_ms(), old, snapshots);
-        Ok(())
+        let stays = |base: &Offset| new.iter().any(|segment| segment.base_offset() == *base);
+        let old = replacement.old_segments().iter().map(|segment| segment.base_offset());
+        Ok(self.snapshots.take(old.filter(|base| !stays(base))))
     }
 
     /// Bytes lie elsewhere in the new segments: places in old ones say nothing any more.

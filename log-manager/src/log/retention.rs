@@ -1,13 +1,15 @@
 //! Which old segments go, and how.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use alluvium_record_format::Offset;
-use alluvium_segment::Segment;
+use alluvium_recovery::SnapshotDir;
+use alluvium_segment::{Segment, Suffix};
 use tracing::field::Empty;
 
 use super::segments::bytes_of;
-use super::{Effects, Log, LogError, Shared, Writer};
+use super::{Effects, Layout, Log, LogError, SegmentList, Shared, Writer};
 use crate::LogConfig;
 use crate::RetentionPlan;
 use crate::retention::{Judge, RetentionFinding, RetentionRule, RetentionState};
@@ -19,8 +21,8 @@ impl Log {
     /// after `file.delete.delay.ms`; who reads them goes on. A log that is only compacted loses
     /// what lies below the log start.
     ///
-    /// Each loss is durable before the next, so a crash leaves no hole: one sync of the directory
-    /// a segment. Appends go on after every 16 segments.
+    /// Each loss is durable before the next, so a crash leaves no hole: one sync of the directory a
+    /// segment. Appends go on meanwhile; truncations, replacements and a close wait.
     ///
     /// Source: `UnifiedLog.deleteOldSegments` in Kafka.
     ///
@@ -118,77 +120,23 @@ impl Writer {
         Ok(true)
     }
 
-    /// Drops the oldest segments that one rule no longer keeps, [`MOST_AT_ONCE`] at most; returns
-    /// how many, and their bytes.
-    fn delete_for(
+    /// Moves the log start to the first segment that stays, and lets go of what belongs to those
+    /// before it: from now on no reader asks for them.
+    fn leave_first(
         &mut self,
-        rule: RetentionRule,
-        shared: &Shared,
-        config: &LogConfig,
-        effects: &mut Effects,
-    ) -> Result<(usize, u64), LogError> {
-        let segments = Arc::clone(&self.segments);
-        let mut count = 0;
-        let judge = Judge::new(rule, config, shared.retention_state(), segments.all());
-        for found in judge.take(MOST_AT_ONCE) {
-            let found = found?;
-            warn_of_future(shared, found);
-            if !found.lets_go() {
-                break;
-            }
-            count += 1;
-        }
-        if count == 0 {
-            return Ok((0, 0));
-        }
-        tracing::info!(log = shared.name(), count, ?rule, "deleting old segments");
-        self.delete_first(shared, config, count, effects)?;
-        crate::metrics::segments_deleted(count);
-        Ok((count, bytes_of(segments.all().take(count))))
-    }
-
-    /// Drops the first `count` segments. Where these are all, a new one begins before.
-    fn delete_first(
-        &mut self,
-        shared: &Shared,
-        config: &LogConfig,
         count: usize,
+        shared: &Shared,
         effects: &mut Effects,
-    ) -> Result<(), LogError> {
-        if self.segments.len() == count {
-            self.roll(shared, config, None, effects)?;
-        }
+    ) -> Result<Leaving, LogError> {
         let segments = Arc::clone(&self.segments);
-        let Some(next) = segments.all().nth(count) else { return Ok(()) };
-        let new_start = next.base_offset();
+        let mut all = segments.all();
+        let going: Vec<_> = all.by_ref().take(count).cloned().collect();
+        let new_start = all.next().map_or(shared.log_end(), |next| next.base_offset());
         if new_start > shared.log_start() {
             self.increment_log_start(shared, new_start, effects)?;
         }
-        let mut gone = 0;
-        let removed = segments.all().take(count).try_for_each(|oldest| {
-            self.remove_oldest(shared, config, oldest, effects)?;
-            gone += 1;
-            Ok(())
-        });
-        // Also where one could not go: the list says what is on the disk.
-        self.publish_segments(shared, segments.without_first(gone));
-        removed
-    }
-
-    /// Renames the files of the oldest segment.
-    fn remove_oldest(
-        &mut self,
-        shared: &Shared,
-        config: &LogConfig,
-        oldest: &Arc<Segment>,
-        effects: &mut Effects,
-    ) -> Result<(), LogError> {
-        if std::mem::replace(&mut self.is_loss_unsynced, true) {
-            // A crash must not keep the loss of this one and forget that of the one before.
-            shared.sync_names()?;
-        }
-        self.remove_files(config, vec![Arc::clone(oldest)], effects)
-            .map_err(|error| shared.disk_failed(error))
+        let snapshots = self.snapshots.take(going.iter().map(|segment| segment.base_offset()));
+        Ok(Leaving { segments: going, snapshots })
     }
 
     /// Renames the files of segments that are in no list any more, and leaves their deletion to
@@ -201,7 +149,7 @@ impl Writer {
     ) -> Result<(), LogError> {
         let mut snapshots = Vec::new();
         for segment in &segments {
-            segment.rename(alluvium_segment::Suffix::Deleted)?;
+            segment.rename(Suffix::Deleted)?;
             let snapshot = self.snapshots.mark_deleted(segment.base_offset())?;
             snapshots.extend(snapshot.map(|name| segment.dir().file_path(name)));
         }
@@ -210,27 +158,25 @@ impl Writer {
     }
 }
 
+/// Segments that are below the log start, and their snapshots.
+struct Leaving {
+    segments: Vec<Arc<Segment>>,
+    snapshots: SnapshotDir,
+}
+
 impl Shared {
-    /// Drops what the rules no longer keep, some at a time: appends wait for the syncs of those,
-    /// not of all.
+    /// Drops what the rules no longer keep. Appends go on beside all of it but the move of the log
+    /// start and the change of the list.
     fn delete_old_segments(&self, effects: &mut Effects) -> Result<usize, LogError> {
         let config = self.config.load();
         let (name, segments, bytes) = (self.name(), Empty, Empty);
         let span = tracing::info_span!("retention", log = name, segments, bytes).entered();
+        let mut layout = self.layout.lock();
         let (mut deleted, mut deleted_bytes) = (0, 0);
         for &rule in RetentionRule::of(&config) {
-            loop {
-                let mut writer = self.writer.lock();
-                self.check_open()?;
-                let (count, bytes) = writer.delete_for(rule, self, &config, effects)?;
-                // Who has waited for as long as some syncs take is given the lock.
-                drop(writer);
-                deleted += count;
-                deleted_bytes += bytes;
-                if count < MOST_AT_ONCE {
-                    break;
-                }
-            }
+            let gone = self.delete_for(rule, &config, &mut layout, effects)?;
+            deleted += gone.len();
+            deleted_bytes += bytes_of(&gone);
         }
         if deleted > 0 {
             span.record("segments", deleted).record("bytes", deleted_bytes);
@@ -238,14 +184,108 @@ impl Shared {
         Ok(deleted)
     }
 
+    /// Drops the oldest segments that one rule no longer keeps, and returns them.
+    fn delete_for(
+        &self,
+        rule: RetentionRule,
+        config: &LogConfig,
+        layout: &mut Layout,
+        effects: &mut Effects,
+    ) -> Result<Vec<Arc<Segment>>, LogError> {
+        self.check_open()?;
+        let (segments, watermark) = (self.segments.load_full(), self.high_watermark.load().offset);
+        let mut count = self.count_for(rule, config, &segments)?;
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let mut writer = self.writer.lock();
+        self.check_open()?;
+        if count == segments.len() || self.high_watermark.load().offset < watermark {
+            // What was appended meanwhile may keep the active segment, and a watermark that was
+            // moved back keeps more.
+            let segments = Arc::clone(&writer.segments);
+            count = self.count_for(rule, config, &segments)?;
+            if count == segments.len() {
+                writer.roll(self, config, None, effects)?;
+            }
+        }
+        tracing::info!(log = self.name(), count, ?rule, "deleting old segments");
+        let mut leaving = writer.leave_first(count, self, effects)?;
+        drop(writer);
+        let (snapshots, removed) = self.rename_all(&mut leaving, layout);
+        let Leaving { segments: gone, .. } = leaving;
+        let mut writer = self.writer.lock();
+        // Also where one could not go: the list says what is on the disk.
+        let list = writer.segments.without_first(gone.len());
+        writer.publish_segments(self, list);
+        drop(writer);
+        crate::metrics::segments_deleted(gone.len());
+        effects.delete(config.file_delete_delay_ms(), gone.clone(), snapshots);
+        removed.map(|()| gone)
+    }
+
+    /// How many of the oldest segments one rule no longer keeps.
+    fn count_for(
+        &self,
+        rule: RetentionRule,
+        config: &LogConfig,
+        segments: &SegmentList,
+    ) -> Result<usize, LogError> {
+        let mut count = 0;
+        for found in Judge::new(rule, config, self.retention_state(), segments.all()) {
+            let found = found?;
+            warn_of_future(self, found);
+            if !found.lets_go() {
+                break;
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Renames the files of segments from the oldest on; leaves those in `leaving` that it came to,
+    /// and returns the snapshots of these.
+    fn rename_all(
+        &self,
+        leaving: &mut Leaving,
+        layout: &mut Layout,
+    ) -> (Vec<PathBuf>, Result<(), LogError>) {
+        let mut snapshots = Vec::new();
+        let mut gone = 0;
+        let removed = leaving.segments.iter().try_for_each(|oldest| {
+            // A close waits.
+            self.check_open()?;
+            if std::mem::replace(&mut layout.is_loss_unsynced, true) {
+                // A crash must not keep the loss of this one and forget that of the one before.
+                self.sync_names()?;
+            }
+            let renamed = self.rename_leaving(oldest, &mut leaving.snapshots, &mut snapshots);
+            renamed.map_err(|error| self.disk_failed(error))?;
+            gone += 1;
+            Ok(())
+        });
+        leaving.segments.truncate(gone);
+        (snapshots, removed)
+    }
+
+    /// Renames the files of a segment and its snapshot.
+    fn rename_leaving(
+        &self,
+        segment: &Segment,
+        from: &mut SnapshotDir,
+        renamed: &mut Vec<PathBuf>,
+    ) -> Result<(), LogError> {
+        segment.rename(Suffix::Deleted)?;
+        let snapshot = from.mark_deleted(segment.base_offset())?;
+        renamed.extend(snapshot.map(|name| self.dir.file_path(name)));
+        Ok(())
+    }
+
     fn retention_state(&self) -> RetentionState {
         RetentionState::new(self.log_start(), self.log_end(), self.clock.now())
             .high_watermark(self.high_watermark.load().offset)
     }
 }
-
-/// So many segments go at most while appends wait.
-const MOST_AT_ONCE: usize = 16;
 
 /// One record from the future keeps its segment and all later ones for as long.
 fn warn_of_future(shared: &Shared, found: RetentionFinding) {

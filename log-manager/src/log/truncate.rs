@@ -1,6 +1,5 @@
 //! Cuts the end of a log off, or all of it.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -74,32 +73,33 @@ impl Log {
         &self,
         work: impl FnOnce(&mut Writer, &Arc<Shared>, &LogConfig, &mut Effects) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
-        self.change_holding(self.shared.writer.lock(), None, work)
+        self.change_holding(self.shared.writer.lock(), (), work)
     }
 
-    /// As [`change`](Self::change), for a cut at `offset`: no flush runs beside it, and the recovery
-    /// point does not lie above.
+    /// As [`change`](Self::change), for a cut at `offset`: no flush, no retention and no replacement
+    /// runs beside it, and the recovery point does not lie above.
     fn cut_at<T>(
         &self,
         offset: Offset,
         work: impl FnOnce(&mut Writer, &Arc<Shared>, &LogConfig, &mut Effects) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
         let shared = &self.shared;
+        let layout = shared.layout.lock();
         let flushing = shared.flushing.lock();
         loop {
             shared.lower_recovery_point(offset)?;
             let writer = shared.writer.lock();
             // A log start that has passed the cut meanwhile took the recovery point along.
             if !shared.is_recovered_above(offset) {
-                return self.change_holding(writer, Some(flushing), work);
+                return self.change_holding(writer, (flushing, layout), work);
             }
         }
     }
 
-    fn change_holding<T>(
+    fn change_holding<T, H>(
         &self,
         mut writer: MutexGuard<'_, Writer>,
-        flushing: Option<MutexGuard<'_, Vec<PathBuf>>>,
+        held: H,
         work: impl FnOnce(&mut Writer, &Arc<Shared>, &LogConfig, &mut Effects) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
         let shared = &self.shared;
@@ -108,7 +108,7 @@ impl Log {
         shared.check_open()?;
         let result = work(&mut writer, shared, &config, &mut effects);
         drop(writer);
-        drop(flushing);
+        drop(held);
         effects.run(shared);
         shared.notifier.notify();
         result

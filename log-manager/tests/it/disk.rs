@@ -17,11 +17,14 @@ use tempfile::TempDir;
 use crate::batches::NOW;
 
 type Rule = Box<dyn FnMut(&IoCall<'_>) -> IoVerdict + Send>;
+type Watch = Arc<dyn Fn(&IoCall<'_>) + Send + Sync>;
 
 /// Sees all system calls; fails those that a test picks.
 #[derive(Default)]
 pub(crate) struct Faults {
     rule: Mutex<Option<Rule>>,
+    /// Sees a call before the rule does, beside other threads' calls: it may wait for them.
+    watch: Mutex<Option<Watch>>,
     /// What was done, in order: `sync NAME`, `sync-dir`, `rename NAME`.
     pub(crate) calls: Mutex<Vec<String>>,
 }
@@ -30,6 +33,11 @@ impl Faults {
     /// From now on `rule` decides.
     pub(crate) fn set(&self, rule: impl FnMut(&IoCall<'_>) -> IoVerdict + Send + 'static) {
         *self.rule.lock().unwrap() = Some(Box::new(rule));
+    }
+
+    /// From now on `watch` sees every call, and may wait or make others.
+    pub(crate) fn watch(&self, watch: impl Fn(&IoCall<'_>) + Send + Sync + 'static) {
+        *self.watch.lock().unwrap() = Some(Arc::new(watch));
     }
 
     /// Fails the next call that `picked` takes, once.
@@ -48,8 +56,9 @@ impl Faults {
         });
     }
 
-    /// Nothing fails any more.
+    /// Nothing fails any more, and nobody watches.
     pub(crate) fn clear(&self) {
+        *self.watch.lock().unwrap() = None;
         *self.rule.lock().unwrap() = None;
     }
 }
@@ -63,6 +72,10 @@ impl IoHook for Faults {
             _ => None,
         };
         self.calls.lock().unwrap().extend(note);
+        let watch = self.watch.lock().unwrap().clone();
+        if let Some(watch) = watch {
+            watch(call);
+        }
         self.rule.lock().unwrap().as_mut().map_or(IoVerdict::Proceed, |rule| rule(call))
     }
 }

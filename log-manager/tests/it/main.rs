@@ -12,6 +12,7 @@ mod failing;
 mod full_disk;
 mod gating;
 mod indexing;
+mod locking;
 mod managing;
 mod not_loaded;
 mod old_formats;

@@ -14,7 +14,7 @@ use crate::batches::{NOW, at_offset, batch, l3, sequenced};
 use crate::disk::{Disk, append, bases, follow, read};
 
 /// A log with segments 0, 3 and 6, and an empty active one at 9; watermark at the end.
-fn three_sealed(disk: &Disk) -> Log {
+pub(crate) fn three_sealed(disk: &Disk) -> Log {
     let log = disk.open_clean();
     for each in l3() {
         follow(&log, &each);
@@ -44,7 +44,7 @@ fn cleaned(log: &Log, base: i64, offsets: &[i64]) -> Arc<Segment> {
 }
 
 /// Segments 0 and 3 by one that holds offsets 2 and 4.
-fn first_two(log: &Log) -> Replacement {
+pub(crate) fn first_two(log: &Log) -> Replacement {
     let old = log.cleaning_view().unwrap().segments[..2].to_vec();
     Replacement::new(log.dir(), vec![cleaned(log, 0, &[2, 4])], old).unwrap()
 }

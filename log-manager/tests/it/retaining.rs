@@ -1,15 +1,12 @@
 //! Which old segments go.
 
 use std::fs::{File, FileTimes};
-use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, UNIX_EPOCH};
 
 use alluvium_log_manager::{
     CleanupPolicy, ErrorCode, Log, LogConfig, RetentionFinding, RetentionRule, SegmentFate,
 };
 use alluvium_record_format::Offset;
-use alluvium_segment::{IoCall, IoVerdict};
 
 use crate::batches::{NOW, batch, l3};
 use crate::disk::{Disk, append, bases, follow};
@@ -319,40 +316,4 @@ fn the_loss_that_an_earlier_call_left_is_durable_before_the_next() {
     assert_eq!(log.delete_old_segments().unwrap(), 1);
     let calls = disk.faults.calls.lock().unwrap().clone();
     assert_eq!(calls[..2], ["sync-dir", "rename 00000000000000000001.log.deleted"]);
-}
-
-/// All syncs of a long retention under the writer's lock kept appends waiting for as long.
-#[test]
-fn appends_go_on_while_many_segments_go() {
-    const COUNT: usize = 100;
-    let disk = Disk::with(|config| config.retention_bytes(Some(0)));
-    let log = sized(&disk, &[200; COUNT]);
-    let ((begin, begun), (tell, told)) = (mpsc::channel(), mpsc::channel());
-    let [first, last] = [0, COUNT - 2].map(|at| format!("{at:020}.log.deleted"));
-    disk.faults.set(move |call| {
-        if let IoCall::Rename { to, .. } = call {
-            if to.ends_with(&first) {
-                begin.send(()).unwrap();
-            } else if to.ends_with(&last) {
-                // Not before the append is through; a lock that is never free fails the test.
-                told.recv_timeout(Duration::from_mins(1)).unwrap();
-            }
-        }
-        IoVerdict::Proceed
-    });
-    thread::scope(|scope| {
-        let log = &log;
-        scope.spawn(move || {
-            begun.recv().unwrap();
-            append(log, &batch(&[(None, NOW.get())]));
-            tell.send(()).unwrap();
-        });
-        // The append went into the last one.
-        assert_eq!(log.delete_old_segments().unwrap(), COUNT - 1);
-    });
-    assert_eq!(log.log_end_offset().get(), i64::try_from(COUNT).unwrap() + 1);
-    disk.faults.clear();
-    disk.clock.advance_ms(1000);
-    disk.tasks.run_due();
-    assert!(!disk.names().iter().any(|name| name.ends_with(".deleted")));
 }

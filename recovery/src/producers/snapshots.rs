@@ -77,6 +77,14 @@ impl SnapshotDir {
         Self { dir: Arc::clone(dir), offsets }
     }
 
+    /// Takes those of these snapshots that are there out of the list, as a list of its own. Their
+    /// files stay.
+    #[must_use]
+    pub fn take(&mut self, offsets: impl IntoIterator<Item = Offset>) -> Self {
+        let taken = offsets.into_iter().filter(|offset| self.offsets.remove(offset)).collect();
+        Self::with_offsets(&self.dir, taken)
+    }
+
     /// Renames a snapshot for a later deletion, as its segment is; returns the new name.
     ///
     /// # Errors
