@@ -1,12 +1,12 @@
-//! Where the recovery point of a log is kept for its next open.
+//! Where the recovery point and the start of a log are kept for its next open.
 
 use std::fmt;
 
 use alluvium_record_format::Offset;
 use alluvium_recovery::FileError;
 
-/// Keeps the recovery point of one log for its next open: [`LogManager`](crate::LogManager) does
-/// so in the checkpoint of its log directory.
+/// Keeps the recovery point of one log for its next open, and its start if it likes: [`LogManager`](crate::LogManager) does
+/// so in the checkpoints of its log directory.
 ///
 /// A log asks it before it cuts anything off. At its open it asks once more, where recovery has
 /// ended below the recovery point that it was given: the files are cut by then, which recovery does
@@ -29,4 +29,23 @@ pub trait RecoveryPointKeeper: fmt::Debug + Send + Sync {
     /// Where it cannot be written: the log directory goes offline, and nothing is cut or, at an
     /// open, nothing is opened.
     fn lower(&self, offset: Offset) -> Result<(), FileError>;
+
+    /// Makes durable that the log starts at `offset`, for its next open to be told so by
+    /// [`LogOptions::log_start_offset`](crate::LogOptions::log_start_offset). Says whether it did;
+    /// `false` changes nothing.
+    ///
+    /// Retention asks before it drops many segments: what lies below a log start that is kept may
+    /// come back in a power failure in any part, as nobody reads it, so one sync of the directory
+    /// does for all. Else each loss is made durable before the next. Once it is kept, the log start
+    /// may be forgotten only where [`Log::segments`](crate::Log::segments) begins there.
+    ///
+    /// Called without the log's writer lock, and not once the log is closed.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be written: the log directory goes offline, and nothing is dropped.
+    fn keep_log_start(&self, offset: Offset) -> Result<bool, FileError> {
+        let _ = offset;
+        Ok(false)
+    }
 }

@@ -179,7 +179,7 @@ impl LogManager {
         let done =
             done.map_err(|source| ManagerError::Log { partition: partition.to_string(), source })?;
         // The log has it written before a cut.
-        if !hosted.dir.keeps(partition, hosted.log.recovery_point()) {
+        if !hosted.dir.recovery_points.keeps(partition, hosted.log.recovery_point()) {
             self.shared.write_checkpoint(&hosted.dir, CheckpointKind::RecoveryPoint)?;
         }
         Ok(done)

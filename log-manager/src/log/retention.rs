@@ -21,8 +21,10 @@ impl Log {
     /// after `file.delete.delay.ms`; who reads them goes on. A log that is only compacted loses
     /// what lies below the log start.
     ///
-    /// Each loss is durable before the next, so a crash leaves no hole: one sync of the directory a
-    /// segment. Appends go on meanwhile; truncations, replacements and a close wait.
+    /// A crash leaves no hole that anybody reads: each loss is durable before the next, by one sync of
+    /// the directory a segment. Where more than three go and a
+    /// [`RecoveryPointKeeper`](crate::RecoveryPointKeeper) keeps the log start, that is durable
+    /// before the first, and one sync does for all. Appends go on meanwhile; truncations, replacements and a close wait.
     ///
     /// Source: `UnifiedLog.deleteOldSegments` in Kafka.
     ///
@@ -212,7 +214,8 @@ impl Shared {
         tracing::info!(log = self.name(), count, ?rule, "deleting old segments");
         let mut leaving = writer.leave_first(count, self, effects)?;
         drop(writer);
-        let (snapshots, removed) = self.rename_all(&mut leaving, layout);
+        let is_start_kept = self.keep_log_start(count)?;
+        let (snapshots, removed) = self.rename_all(&mut leaving, is_start_kept, layout);
         let Leaving { segments: gone, .. } = leaving;
         let mut writer = self.writer.lock();
         // Also where one could not go: the list says what is on the disk.
@@ -248,6 +251,7 @@ impl Shared {
     fn rename_all(
         &self,
         leaving: &mut Leaving,
+        is_start_kept: bool,
         layout: &mut Layout,
     ) -> (Vec<PathBuf>, Result<(), LogError>) {
         let mut snapshots = Vec::new();
@@ -255,7 +259,7 @@ impl Shared {
         let removed = leaving.segments.iter().try_for_each(|oldest| {
             // A close waits.
             self.check_open()?;
-            if std::mem::replace(&mut layout.is_loss_unsynced, true) {
+            if std::mem::replace(&mut layout.is_loss_unsynced, true) && !is_start_kept {
                 // A crash must not keep the loss of this one and forget that of the one before.
                 self.sync_names()?;
             }
@@ -265,7 +269,23 @@ impl Shared {
             Ok(())
         });
         leaving.segments.truncate(gone);
-        (snapshots, removed)
+        // Before the list begins at the log start, which need not be kept any more then.
+        let synced = if is_start_kept { self.sync_names() } else { Ok(()) };
+        layout.is_loss_unsynced &= !is_start_kept || synced.is_err();
+        (snapshots, removed.and(synced))
+    }
+
+    /// Has the log start made durable where many segments are about to go.
+    fn keep_log_start(&self, count: usize) -> Result<bool, LogError> {
+        let Some(keeper) = self.keeper.as_ref().filter(|_| count > MOST_BY_SYNCS) else {
+            return Ok(false);
+        };
+        #[cfg(alluvium_mutant)]
+        if alluvium_segment::mutant::is("forgotten-log-start") {
+            return Ok(true);
+        }
+        let kept = keeper.keep_log_start(self.log_start());
+        kept.map_err(|source| self.disk_failed(LogError::File { source }))
     }
 
     /// Renames the files of a segment and its snapshot.
@@ -296,3 +316,6 @@ fn warn_of_future(shared: &Shared, found: RetentionFinding) {
         tracing::warn!(log = shared.name(), timestamp, "a record from the future keeps segments");
     }
 }
+
+/// With more, to keep the log start first takes fewer syncs: two for its file, one of the names.
+const MOST_BY_SYNCS: usize = 3;

@@ -42,11 +42,11 @@ impl Shared {
     ) -> Result<(), ManagerError> {
         let one_at_a_time = dir.checkpoint.lock();
         let io = self.pool.io();
+        let collect = || self.offsets_of(dir, kind);
         let written = match kind {
-            CheckpointKind::RecoveryPoint => {
-                dir.write_recovery_points(io, || self.offsets_of(dir, kind))
-            }
-            _ => self.offsets_of(dir, kind).write(io, kind, dir.path()),
+            CheckpointKind::RecoveryPoint => dir.recovery_points.write(io, dir.path(), collect),
+            CheckpointKind::LogStart => dir.log_starts.write(io, dir.path(), collect),
+            _ => collect().write(io, kind, dir.path()),
         };
         drop(one_at_a_time);
         written.map_err(|source| {

@@ -29,9 +29,18 @@ pub(super) struct DataDir {
     pub(super) checkpoint: Mutex<()>,
     /// The names of the partitions that the start has set aside.
     strays: Mutex<Vec<String>>,
-    /// What the checkpoint of recovery points says, as it was read or written last. Held while it is
-    /// written, so that no older offset is written over one that a truncation has lowered.
-    recovery_points: Mutex<OffsetCheckpoint>,
+    /// What a truncation lowers before it cuts.
+    pub(super) recovery_points: Kept,
+    /// What a long retention raises before it drops anything.
+    pub(super) log_starts: Kept,
+}
+
+/// What one checkpoint says, as it was read or written last. Held while it is written, so that no
+/// older offset is written over one that a log has asked to keep.
+#[derive(Debug)]
+pub(super) struct Kept {
+    kind: CheckpointKind,
+    offsets: Mutex<OffsetCheckpoint>,
 }
 
 impl DataDir {
@@ -45,7 +54,8 @@ impl DataDir {
             retired: AtomicBool::new(false),
             checkpoint: Mutex::new(()),
             strays: Mutex::default(),
-            recovery_points: Mutex::default(),
+            recovery_points: Kept::new(CheckpointKind::RecoveryPoint),
+            log_starts: Kept::new(CheckpointKind::LogStart),
         }
     }
 
@@ -122,32 +132,55 @@ impl DataDir {
     }
 }
 
-impl DataDir {
-    /// What the checkpoint said when the directory was opened.
-    pub(super) fn set_recovery_points(&self, offsets: OffsetCheckpoint) {
-        *self.recovery_points.lock() = offsets;
+impl Kept {
+    fn new(kind: CheckpointKind) -> Self {
+        Self { kind, offsets: Mutex::default() }
     }
 
-    /// Writes the recovery points that `collect` finds, no truncation beside it.
-    pub(super) fn write_recovery_points(
+    /// What the checkpoint said when the directory was opened.
+    pub(super) fn set(&self, offsets: OffsetCheckpoint) {
+        *self.offsets.lock() = offsets;
+    }
+
+    /// Writes the offsets that `collect` finds, no log's wish beside it.
+    pub(super) fn write(
         &self,
         io: &Io,
+        dir: &Path,
         collect: impl FnOnce() -> OffsetCheckpoint,
     ) -> Result<(), FileError> {
-        let mut written = self.recovery_points.lock();
+        let mut written = self.offsets.lock();
         let offsets = collect();
-        offsets.write(io, CheckpointKind::RecoveryPoint, self.path())?;
+        offsets.write(io, self.kind, dir)?;
         *written = offsets;
         Ok(())
     }
 
-    /// Whether the checkpoint of recovery points says this of a partition.
-    pub(super) fn keeps(&self, partition: &TopicPartition, recovery_point: Offset) -> bool {
-        self.recovery_points.lock().offset(partition) == Some(recovery_point)
+    /// Whether the checkpoint says this of a partition.
+    pub(super) fn keeps(&self, partition: &TopicPartition, offset: Offset) -> bool {
+        self.offsets.lock().offset(partition) == Some(offset)
+    }
+
+    /// Writes another offset for one partition, unless what it says of it does already.
+    fn change(
+        &self,
+        of: &KeptInCheckpoint,
+        offset: Offset,
+        does: impl FnOnce(Option<Offset>) -> bool,
+    ) -> Result<(), FileError> {
+        let mut written = self.offsets.lock();
+        if does(written.offset(&of.partition)) {
+            return Ok(());
+        }
+        let mut changed = written.clone();
+        changed.insert(of.partition.clone(), offset);
+        changed.write(&of.io, self.kind, of.dir.path())?;
+        *written = changed;
+        Ok(())
     }
 }
 
-/// The recovery point of one log, in the checkpoint of its directory.
+/// The recovery point and the start of one log, in the checkpoints of its directory.
 #[derive(Debug)]
 pub(super) struct KeptInCheckpoint {
     pub(super) dir: Arc<DataDir>,
@@ -157,14 +190,16 @@ pub(super) struct KeptInCheckpoint {
 
 impl RecoveryPointKeeper for KeptInCheckpoint {
     fn lower(&self, offset: Offset) -> Result<(), FileError> {
-        let mut written = self.dir.recovery_points.lock();
-        if written.offset(&self.partition).is_none_or(|kept| kept <= offset) {
-            return Ok(());
+        let does = |kept: Option<Offset>| kept.is_none_or(|kept| kept <= offset);
+        self.dir.recovery_points.change(self, offset, does)
+    }
+
+    fn keep_log_start(&self, offset: Offset) -> Result<bool, FileError> {
+        let does = |kept: Option<Offset>| kept.is_some_and(|kept| kept >= offset);
+        match self.dir.log_starts.change(self, offset, does) {
+            // What is to make room must not need any.
+            Err(error) if error.is_storage_full() => Ok(false),
+            other => other.map(|()| true),
         }
-        let mut lowered = written.clone();
-        lowered.insert(self.partition.clone(), offset);
-        lowered.write(&self.io, CheckpointKind::RecoveryPoint, self.dir.path())?;
-        *written = lowered;
-        Ok(())
     }
 }

@@ -79,7 +79,8 @@ impl Shared {
     ) -> Result<(), ManagerError> {
         let io = self.pool.io();
         let checkpoints = Checkpoints::read(io, dir.path(), &mut report.bad_checkpoints);
-        dir.set_recovery_points(checkpoints.recovery_points.clone());
+        dir.recovery_points.set(checkpoints.recovery_points.clone());
+        dir.log_starts.set(checkpoints.log_starts.clone());
         let jobs = match self.list(dir, report) {
             Ok(jobs) => jobs,
             Err(source) => {

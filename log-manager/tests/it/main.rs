@@ -7,6 +7,7 @@ mod cluster;
 mod committing;
 mod deleting;
 mod disk;
+mod dropping;
 mod edges;
 mod failing;
 mod full_disk;

@@ -14,13 +14,14 @@ use crate::workspace;
 
 /// Each mutant by the name that the code asks for (`alluvium_segment::mutant`), and what is wrong
 /// with it.
-const EVERY: [(&str, &str); 6] = [
+const EVERY: [(&str, &str); 7] = [
     ("no-directory-sync", "no directory is synced"),
     ("no-log-sync", "no log file is synced"),
     ("swapped-rename", "old segments are renamed before the new ones have `.swap`"),
     ("early-marker", "the marker of a clean stop is written before the logs are closed"),
     ("early-recovery-point", "the checkpoint has the log end for the recovery point"),
     ("late-recovery-point", "a truncation cuts before the checkpoint is lowered"),
+    ("forgotten-log-start", "retention drops many segments by one sync, the log start not kept"),
 ];
 
 /// How long a mutant of one record may go on before it counts as not found there.

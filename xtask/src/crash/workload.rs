@@ -88,14 +88,14 @@ pub(super) fn broker(root: &Path) -> Result<BrokerConfig> {
 }
 
 /// The settings of the topics: small segments, small indexes, an entry every few batches.
-fn topic(is_retained: bool) -> Result<LogConfig> {
+fn topic(retention_bytes: Option<u64>) -> Result<LogConfig> {
     let config = LogConfig::builder()
         .internal_segment_bytes(Some(2500))
         .segment_index_bytes(1024)
         .index_interval_bytes(300)
         .retention_ms(None)
+        .retention_bytes(retention_bytes)
         .file_delete_delay_ms(500);
-    let config = if is_retained { config.retention_bytes(Some(6000)) } else { config };
     Ok(config.build()?)
 }
 
@@ -106,7 +106,7 @@ pub(super) fn start(root: &Path, clock: &Arc<ManualClock>) -> Result<(LogManager
         .clock(Arc::<ManualClock>::clone(clock))
         .background(Arc::<TaskQueue>::clone(&tasks));
     for name in TOPICS {
-        options = options.topic(name, topic(false)?);
+        options = options.topic(name, topic(None)?);
     }
     let (manager, report) = options.start()?;
     let failed = report.dirs.iter().find_map(|dir| dir.failure.clone());
@@ -285,12 +285,21 @@ impl Workload {
     }
 
     fn retain(&mut self, log: &Log) -> Result<()> {
+        let mut keep = 6000;
+        if self.dice.one_in(2) {
+            // Many go at once.
+            for _ in 0..4 {
+                self.append(log)?;
+                self.roll(log)?;
+            }
+            keep = 600;
+        }
         // Any of it may go, the last record excepted.
         self.mark(&format!("delete {} {}", log.name(), log.log_end_offset()))?;
         log.update_high_watermark(log.log_end_offset())?;
-        log.set_config(topic(true)?);
+        log.set_config(topic(Some(keep))?);
         log.delete_old_segments()?;
-        log.set_config(topic(false)?);
+        log.set_config(topic(None)?);
         self.mark(&format!("deleted {} {}", log.name(), log.log_start_offset()))
     }
 
