@@ -17,8 +17,8 @@ use crate::walk::{Step, Walk};
 
 /// Cut all records from an offset on off the end of a partition
 ///
-/// Whole batches go: an offset inside a batch takes that batch along. Indexes, leader epochs,
-/// producer snapshots and checkpoints follow. The broker must be stopped. Other replicas keep
+/// Whole batches go: an offset inside a batch takes that batch along, and the log ends before it.
+/// Indexes, leader epochs, producer snapshots and checkpoints follow. The broker must be stopped. Other replicas keep
 /// their records, and may give them back.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
@@ -63,11 +63,19 @@ pub(crate) fn run(args: &TruncateArgs, console: &mut Console) -> Result<(), CliE
         let log = options.open(&partition.path).map_err(|source| CliError::Log { source })?;
         let before = log.log_end_offset();
         let is_cut = log.truncate_to(target).map_err(|source| CliError::Log { source })?;
-        log.close().map_err(|source| CliError::Log { source })?;
-        if let Some(key) = partition.key() {
-            data.move_checkpoints(&key, log.log_start_offset(), log.log_end_offset())?;
+        if is_cut && log.size_bytes() == 0 {
+            // Of a log without records the next start knows the end by the name of its segment.
+            let begun = log.truncate_fully_and_start_at(target, None);
+            begun.map_err(|source| CliError::Log { source })?;
         }
-        Ok((before, is_cut, log.log_end_offset()))
+        log.close().map_err(|source| CliError::Log { source })?;
+        let log_start = log.log_start_offset();
+        // A batch that held the offset is gone as a whole: the log ends before it from now on.
+        let end = log_end::of(&Partition::read(&args.dir)?, log_start)?.end;
+        if let Some(key) = partition.key() {
+            data.move_checkpoints(&key, log_start, end)?;
+        }
+        Ok((before, is_cut, end))
     })?;
     let name = partition.path.display();
     if is_cut {
@@ -87,29 +95,37 @@ fn tell(partition: &Partition, target: Offset, console: &mut Console) -> Result<
         console.print(format_args!("{name}: ends at offset {end}, nothing to cut\n"));
         return Ok(());
     }
-    console.print(format_args!("{name}: would cut from offset {end} to {target}\n"));
+    // Where the last batch that stays ends, or a segment begins behind it.
+    let (mut lines, mut kept) = (Vec::new(), None::<Offset>);
+    for (segment, log) in partition.logs() {
+        let path = log.path.display();
+        if segment.base > target {
+            lines.push(format!("would delete {path} ({})", Bytes(log.bytes)));
+            continue;
+        }
+        kept = kept.max(kept.map(|_| segment.base));
+        let file = LogFile::open(&log.path)?;
+        let mut walk = Walk::new(&file, 0);
+        loop {
+            match walk.step()? {
+                Step::Entry(head) if head.last_offset >= target => {
+                    let cut = head.position;
+                    lines.push(format!("would cut {path} from {} to {cut} bytes", log.bytes));
+                    break;
+                }
+                Step::Entry(head) => kept = head.last_offset.checked_add(1),
+                Step::End => break,
+                _ => {}
+            }
+        }
+    }
+    let left = kept.unwrap_or(target);
+    console.print(format_args!("{name}: would cut from offset {end} to {left}\n"));
     if target <= log_start {
         console.print(format_args!("  the log starts at {log_start}: all of its records go\n"));
     }
-    for (segment, log) in partition.logs() {
-        if segment.base > target {
-            let bytes = Bytes(log.bytes);
-            console.print(format_args!("  would delete {} ({bytes})\n", log.path.display()));
-            continue;
-        }
-        let file = LogFile::open(&log.path)?;
-        let mut walk = Walk::new(&file, 0);
-        let cut = loop {
-            match walk.step()? {
-                Step::Entry(head) if head.last_offset >= target => break Some(head.position),
-                Step::End => break None,
-                _ => {}
-            }
-        };
-        if let Some(cut) = cut {
-            let path = log.path.display();
-            console.print(format_args!("  would cut {path} from {} to {cut} bytes\n", log.bytes));
-        }
+    for line in lines {
+        console.print(format_args!("  {line}\n"));
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
+use alluvium_log_manager::{Log, LogConfig};
 use alluvium_segment::DirLock;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -106,13 +107,48 @@ fn truncate_cuts_whole_batches_and_lowers_checkpoints() {
 
     let wet = run(dir.path(), &["truncate", "t-0", "--to", "4"]);
     assert_eq!(wet.code, Some(0), "{}", wet.stderr);
-    assert_eq!(wet.text(), "t-0: cut from offset 9 to 4\n");
+    assert!(dry.text().starts_with("t-0: would cut from offset 9 to 3\n"), "{}", dry.text());
+    assert_eq!(wet.text(), "t-0: cut from offset 9 to 3\n");
     assert_eq!(fs::metadata(dir.path().join(LOG)).unwrap().len(), 118);
     for name in ["recovery-point-offset-checkpoint", "replication-offset-checkpoint"] {
-        assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), "0\n1\nt 0 4\n");
+        assert_eq!(fs::read_to_string(dir.path().join(name)).unwrap(), "0\n1\nt 0 3\n");
     }
+    assert_eq!(run(dir.path(), &["verify", "t-0"]).code, Some(0));
     let same = run(dir.path(), &["truncate", "t-0", "--to", "100"]);
     assert!(same.text().ends_with("nothing to cut\n"), "{}", same.text());
+}
+
+/// A compacted log may begin far behind the base of its segment, or hold nothing below the offset.
+#[test]
+fn truncate_leaves_the_end_that_the_next_start_finds() {
+    let batches = three_batches();
+    for (log, to, end, base) in [
+        // The first batch is gone: nothing is left below 2.
+        (&batches[118..], "2", 2, 2),
+        (&batches[118..], "3", 3, 3),
+        (&batches[118..], "4", 4, 4),
+        // The second one is gone.
+        (&[&batches[..118], &batches[236..]].concat()[..], "5", 3, 0),
+        (&batches[..], "0", 0, 0),
+    ] {
+        let checkpoint = b"0\n1\nt 0 9\n";
+        let dir = scratch(&[(LOG, log), ("recovery-point-offset-checkpoint", checkpoint)]);
+        let dry = run(dir.path(), &["truncate", "t-0", "--to", to, "--dry-run"]);
+        let text = format!("t-0: would cut from offset 9 to {end}\n");
+        assert!(dry.text().starts_with(&text), "{to}: {}", dry.text());
+        let cut = run(dir.path(), &["truncate", "t-0", "--to", to]);
+        assert_eq!(cut.text(), format!("t-0: cut from offset 9 to {end}\n"), "{}", cut.stderr);
+        assert!(dir.path().join(format!("t-0/{base:020}.log")).exists(), "{to}");
+        let listed = objects(&run(dir.path(), &["checkpoints", "--json", "."]));
+        assert_eq!(
+            (&listed[0]["log_end_offset"], &listed[0]["recovery_point"]),
+            (&end.into(), &end.into())
+        );
+        let verified = run(dir.path(), &["verify", "t-0"]);
+        assert_eq!(verified.code, Some(0), "{to}: {}", verified.text());
+        let opened = Log::open(dir.path().join("t-0"), LogConfig::default()).unwrap();
+        assert_eq!(opened.log_end_offset().get(), end, "{to}");
+    }
 }
 
 #[test]
