@@ -32,8 +32,12 @@ const CASES: &str = "16";
 
 /// Parts of the names of those few tests that take most of a crate's time, and are seldom the
 /// first to notice a mutant: the first pass leaves them out.
-const SLOW: [(&str, &[&str]); 2] = [
+const SLOW: [(&str, &[&str]); 3] = [
     ("alluvium-record-format", &["limits::", "cuts::", "levels::", "pieces::"]),
+    (
+        "alluvium-segment",
+        &["a_java_machine", "any_changed_byte", "any_bytes_as", "many::", "_crash"],
+    ),
     ("alluvium-recovery", &["an_overflow", "an_interrupted_replacement"]),
 ];
 

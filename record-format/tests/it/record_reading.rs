@@ -358,3 +358,35 @@ fn headers_say_how_many_are_left() {
     }
     assert!(found[1].headers().is_empty());
 }
+
+/// Around every width that the length of a record, a key or a value may have as a varint.
+#[test]
+fn records_of_any_length_are_read_and_the_next_one_is_found() {
+    let lens = [0, 1, 20, 49, 63, 64, 100, 4000, 8170, 8191, 8192, 100_000];
+    let bytes = vec![b'v'; 100_000];
+    let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(0)));
+    for (key_len, value_len) in
+        lens.iter().flat_map(|key| lens.iter().map(move |value| (*key, *value)))
+    {
+        let headers = [Header::new(b"h", Some(b"x"))];
+        let record = SimpleRecord::new().key(&bytes[..key_len]).value(&bytes[..value_len]);
+        builder.reset(BatchSettings::new(Offset::new(0)));
+        builder.append(&record).unwrap();
+        builder.append(&record.headers(&headers)).unwrap();
+        builder.append(&SimpleRecord::new().key(b"next")).unwrap();
+        let batch = Batch::parse(builder.finish().unwrap(), START).unwrap();
+        let found: Vec<_> = batch.records().unwrap().map(Result::unwrap).collect();
+        let len = |field: Option<&[u8]>| field.map(<[u8]>::len);
+        for record in &found[..2] {
+            assert_eq!((len(record.key()), len(record.value())), (Some(key_len), Some(value_len)));
+        }
+        assert!(found[1].headers().eq(headers));
+        assert_eq!((found[2].key(), found.len()), (Some(&b"next"[..]), 3));
+        let keys: Vec<_> = batch.records().unwrap().keys().map(Result::unwrap).collect();
+        assert_eq!(keys.len(), 3);
+        for (key, record) in keys.iter().zip(&found) {
+            assert_eq!((key.key(), key.value_bytes()), (record.key(), len(record.value())));
+        }
+        assert_eq!(batch.records().unwrap().check().unwrap().record_count, 3);
+    }
+}

@@ -118,3 +118,14 @@ fn the_short_way_takes_what_is_common() {
         assert!(assert_same(&sized(body.concat())));
     }
 }
+
+#[test]
+fn the_short_way_finds_the_next_record_behind_one_of_any_length() {
+    let lens = [0, 1, 20, 48, 49, 50, 63, 64, 100, 4000, 4090, 8170, 8184, 8185, 8186, 8191];
+    for (key, value) in lens.iter().flat_map(|key| lens.map(|value| (*key, value))) {
+        let fields = [sized(vec![b'k'; key]), sized(vec![b'v'; value])].concat();
+        let mut payload = sized([&[0, 0, 0][..], &fields, &[0]].concat());
+        payload.extend([20; 16]);
+        assert!(assert_same(&payload) || key > 63, "key of {key} bytes, value of {value}");
+    }
+}
