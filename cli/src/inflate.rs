@@ -138,6 +138,15 @@ impl Inflater {
         }
     }
 
+    /// Reads all records of a batch that inflates to more than is held, one by one.
+    pub(crate) fn check_parts(&mut self, batch: &Batch<'_>) -> Result<(), Corruption> {
+        let mut records = self.parts(batch)?;
+        while let Some(record) = records.next_partial() {
+            record?;
+        }
+        Ok(())
+    }
+
     /// Bytes of the payload of a batch once inflated, counted piece by piece.
     pub(crate) fn inflated_bytes(&mut self, batch: &Batch<'_>) -> Result<u64, CorruptKind> {
         let codec = batch.header().attributes().codec().unwrap_or_default();

@@ -1,30 +1,38 @@
 //! `alluvium salvage`: every sound batch of a damaged partition into a new one.
 
+mod neighbours;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use alluvium_log_manager::{AppendError, Log, LogOptions};
-use alluvium_record_format::{Entry, LeaderEpoch, Offset};
+use alluvium_record_format::{
+    Batch, BatchMut, ControlRecord, Entry, LeaderEpoch, Offset, Position,
+};
 use alluvium_recovery::PartitionMetadata;
 use alluvium_segment::{Io, PartitionDirName};
 use clap::Args;
 use serde_json::json;
 
+use self::neighbours::{Near, epoch_of, next_head};
+
 use crate::console::Console;
 use crate::data_dir::DataDir;
 use crate::error::CliError;
-use crate::inflate::Inflater;
+use crate::inflate::{Checked, Inflater};
 use crate::log_file::LogFile;
 use crate::partition::{Partition, must_be_partition};
 use crate::readable::Count;
 use crate::settings::TopicArgs;
-use crate::walk::{Step, Walk};
+use crate::walk::{Head, Step, Walk};
 
 /// Copy every sound batch of a damaged partition into a new directory that Kafka opens
 ///
-/// Nothing in DIR is changed. Batches with a wrong checksum, records that cannot be read, and
-/// bytes that are no batch are left out and listed; offsets stay, so that there are gaps as after
-/// compaction. Indexes, producer state and leader epochs are made anew.
+/// Nothing in DIR is changed. Batches with a wrong checksum or an offset that cannot be, records that
+/// cannot be read, and bytes that are no batch are left out and listed; offsets stay, so that there
+/// are gaps as after compaction. A leader epoch that does not fit between its neighbours, which no
+/// checksum covers, becomes theirs, and is listed. Indexes, producer state and leader epochs are
+/// made anew.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct SalvageArgs {
@@ -99,25 +107,32 @@ fn copy(
         }
     }
     let log = options.open(&args.out).map_err(|source| CliError::Log { source })?;
-    let mut salvage = Salvage { args, log, inflater: Inflater::default(), kept: 0, lost };
+    let inflater = Inflater::default();
+    let mut salvage = Salvage { args, log, inflater, kept: 0, lost, mended: 0, epoch: None };
+    let mut later = partition.logs().skip(1);
     for (segment, file) in partition.logs() {
         let file = LogFile::open(&file.path)?;
+        let near = Near::new(segment.base, later.next().map(|(_, file)| file))?;
         if salvage.kept == 0 && segment.base.get() > 0 {
             let start = salvage.log.truncate_fully_and_start_at(segment.base, None);
             start.map_err(|source| CliError::Log { source })?;
         }
-        salvage.segment(&file, console)?;
+        salvage.segment(&file, &near, console)?;
     }
     let end = salvage.log.log_end_offset();
     salvage.log.close().map_err(|source| CliError::Log { source })?;
-    let (kept, lost) = (salvage.kept, salvage.lost);
+    let (kept, lost, mended) = (salvage.kept, salvage.lost, salvage.mended);
     if args.json {
-        let object = json!({"summary": {"kept_batches": kept, "lost": lost, "end": end.get()}});
+        let summary = json!({
+            "kept_batches": kept, "lost": lost, "mended": mended, "end": end.get(),
+        });
+        let object = json!({ "summary": summary });
         console.print(format_args!("{object}\n"));
     } else {
         let out = args.out.display();
         let (kept, lost) = (Count(kept, "batch"), Count(lost, "loss"));
-        console.print(format_args!("{out}: {kept} up to offset {end}, {lost}\n"));
+        let mended = if mended > 0 { format!(", {mended} mended") } else { String::new() };
+        console.print(format_args!("{out}: {kept} up to offset {end}, {lost}{mended}\n"));
     }
     Ok(())
 }
@@ -129,16 +144,32 @@ struct Salvage<'a> {
     inflater: Inflater,
     kept: u64,
     lost: u64,
+    /// Batches whose leader epoch was changed.
+    mended: u64,
+    /// The leader epoch of the last batch that was kept.
+    epoch: Option<LeaderEpoch>,
 }
 
 impl Salvage<'_> {
-    fn segment(&mut self, file: &LogFile, console: &mut Console) -> Result<(), CliError> {
+    fn segment(
+        &mut self,
+        file: &LogFile,
+        near: &Near,
+        console: &mut Console,
+    ) -> Result<(), CliError> {
         let mut walk = Walk::new(file, 0);
+        let mut ahead = Walk::new(file, 0);
+        next_head(&mut ahead)?;
         loop {
             match walk.step()? {
                 Step::Entry(head) => {
+                    let next = next_head(&mut ahead)?.or(near.next);
+                    let end = self.log.log_end_offset();
                     let reason = match walk.entry(&head)? {
-                        Ok(entry) => self.entry(&entry)?,
+                        Ok(entry) => match near.misplaced(&head, end, next.as_ref()) {
+                            None => self.entry(&entry, (file, &head), next.as_ref(), console)?,
+                            misplaced => misplaced,
+                        },
                         Err(corruption) => Some(corruption.kind().to_string()),
                     };
                     match reason {
@@ -164,24 +195,125 @@ impl Salvage<'_> {
     }
 
     /// Appends a sound entry; says why one is not.
-    fn entry(&mut self, entry: &Entry<'_>) -> Result<Option<String>, CliError> {
-        let epoch = match entry {
-            Entry::Batch(batch) => {
-                if let Err(corruption) = batch.verify_crc() {
-                    return Ok(Some(corruption.kind().to_string()));
-                }
-                if let Err(corruption) = self.inflater.check(batch) {
-                    return Ok(Some(corruption.kind().to_string()));
-                }
-                batch.header().leader_epoch().unwrap_or(LeaderEpoch::new(0))
-            }
-            _ => return Ok(Some("a message of magic 0 or 1, which is not written".to_owned())),
+    fn entry(
+        &mut self,
+        entry: &Entry<'_>,
+        place: (&LogFile, &Head),
+        next: Option<&Head>,
+        console: &mut Console,
+    ) -> Result<Option<String>, CliError> {
+        let Entry::Batch(batch) = entry else {
+            return Ok(Some("a message of magic 0 or 1, which is not written".to_owned()));
         };
-        match self.log.append_as_follower(entry.bytes(), epoch) {
-            Ok(_) => Ok(None),
+        if let Some(unsound) = self.unsound(batch) {
+            return Ok(Some(unsound));
+        }
+        let found = batch.header().leader_epoch();
+        let Ok(epoch) = self.fitting(found, next.and_then(epoch_of)) else {
+            let (found, before) = (batch.header().leader_epoch_raw(), self.epoch);
+            let before = before.map_or(-1, LeaderEpoch::get);
+            return Ok(Some(format!("leader epoch {found} after epoch {before}")));
+        };
+        let appended = if epoch == found && batch.header().leader_epoch_raw() >= -1 {
+            self.append(batch.bytes(), epoch)
+        } else {
+            let mut bytes = batch.bytes().to_vec();
+            if let Ok(mut batch) = BatchMut::parse(&mut bytes, Position::new(0)) {
+                batch.set_leader_epoch(epoch);
+            }
+            self.append(&bytes, epoch)
+        };
+        match appended {
+            Ok(()) => {
+                self.mend(place, batch.header().leader_epoch_raw(), epoch, console)?;
+                self.epoch = epoch.or(self.epoch);
+                Ok(None)
+            }
             Err(AppendError::Log { source, .. }) => Err(CliError::Log { source }),
             Err(refused) => Ok(Some(refused.to_string())),
         }
+    }
+
+    fn append(&self, bytes: &[u8], epoch: Option<LeaderEpoch>) -> Result<(), AppendError> {
+        self.log.append_as_follower(bytes, epoch.unwrap_or(LeaderEpoch::new(0))).map(drop)
+    }
+
+    /// Says what is wrong with what a batch holds.
+    fn unsound(&mut self, batch: &Batch<'_>) -> Option<String> {
+        let bytes = batch.payload().len();
+        let checked = batch.verify_crc().and_then(|()| self.inflater.check(batch));
+        let checked = checked.and_then(|checked| match checked {
+            Checked::TooLarge => self.inflater.check_parts(batch),
+            Checked::Offsets(_) => Ok(()),
+        });
+        match checked {
+            Err(corruption) => Some(corruption.kind().to_string()),
+            Ok(()) if batch.header().record_count() == 0 && bytes > 0 => {
+                Some(format!("{bytes} bytes behind a count of 0"))
+            }
+            Ok(()) if batch.header().attributes().is_control() => self.no_marker(batch),
+            Ok(()) => None,
+        }
+    }
+
+    /// Says why a control batch is none.
+    fn no_marker(&mut self, batch: &Batch<'_>) -> Option<String> {
+        let mut records = self.inflater.records(batch).ok()?;
+        while let Some(Ok(record)) = records.next_record() {
+            if let Err(kind) = ControlRecord::parse(record.key(), record.value()) {
+                return Some(kind.to_string());
+            }
+        }
+        None
+    }
+
+    /// The epoch that a batch is to have: its own, unless the next one goes on from the one before
+    /// without it. An error where it falls, and nobody says which of the two is wrong.
+    fn fitting(
+        &self,
+        found: Option<LeaderEpoch>,
+        next: Option<LeaderEpoch>,
+    ) -> Result<Option<LeaderEpoch>, ()> {
+        let before = self.epoch;
+        let Some(epoch) = found else { return Ok(None) };
+        let falls = before.is_some_and(|before| epoch < before);
+        match next.filter(|next| before.is_none_or(|before| before <= *next)) {
+            Some(next) if falls || next < epoch => Ok(before.or(Some(next))),
+            _ if falls => Err(()),
+            _ => Ok(found),
+        }
+    }
+
+    /// Lists an epoch that was changed.
+    fn mend(
+        &mut self,
+        (file, head): (&LogFile, &Head),
+        found: i32,
+        epoch: Option<LeaderEpoch>,
+        console: &mut Console,
+    ) -> Result<(), CliError> {
+        let written = epoch.map_or(-1, LeaderEpoch::get);
+        if found == written {
+            return Ok(());
+        }
+        self.mended += 1;
+        console.mark_damaged();
+        let (path, byte) = (file.path().display(), head.position);
+        if self.args.json {
+            let object = json!({
+                "mended": path.to_string(), "byte": byte,
+                "first_offset": head.base_offset.get(), "last_offset": head.last_offset.get(),
+                "leader_epoch": found, "written_leader_epoch": written,
+            });
+            console.print(format_args!("{object}\n"));
+        } else {
+            let (first, last) = (head.base_offset, head.last_offset);
+            console.print(format_args!(
+                "mended: {path}, byte {byte}, offsets {first} to {last}: leader epoch {found} \
+                 becomes {written}\n"
+            ));
+        }
+        console.spill()
     }
 
     fn lose(

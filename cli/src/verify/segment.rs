@@ -271,17 +271,7 @@ impl SegmentCheck<'_, '_> {
 
     /// The records of a batch that inflates to more than is held at once.
     fn stream(&mut self, head: &Head, batch: &Batch<'_>) {
-        let failed = match self.inflater.parts(batch) {
-            Ok(mut records) => loop {
-                match records.next_partial() {
-                    Some(Ok(_)) => {}
-                    Some(Err(corruption)) => break Some(corruption),
-                    None => break None,
-                }
-            },
-            Err(corruption) => Some(corruption),
-        };
-        if let Some(corruption) = failed {
+        if let Err(corruption) = self.inflater.check_parts(batch) {
             self.payload(head, corruption);
         }
     }

@@ -15,6 +15,7 @@ mod odd_files;
 mod operations;
 mod pages;
 mod process;
+mod prop_salvage;
 mod repair;
 mod residency;
 mod retain;
