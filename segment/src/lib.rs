@@ -20,6 +20,7 @@ mod published;
 mod recover;
 pub mod replace;
 mod segment;
+mod shared_file;
 mod slice;
 pub mod socket_options;
 #[expect(unsafe_code, reason = "system calls that rustix lacks, all in one place")]

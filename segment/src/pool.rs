@@ -14,6 +14,7 @@ use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 use crate::descriptors;
 use crate::error::{IoOp, SegmentError};
 use crate::io::Io;
+use crate::shared_file::{FileShare, SharedFile};
 
 /// A bound on the log files that are open at a time, shared by all segments of a process, and
 /// the [`Io`] through which they are used.
@@ -167,7 +168,7 @@ impl Clock {
 #[derive(Debug, Default)]
 pub(crate) struct PooledFile {
     /// For readers, who do not wait. Only `put` and `close` change this and `gate`, together.
-    file: ArcSwapOption<File>,
+    file: ArcSwapOption<SharedFile>,
     /// The same file. Held while it is opened, closed, renamed or written to.
     gate: Mutex<Option<Arc<File>>>,
     /// Used since the pool last looked.
@@ -198,7 +199,7 @@ impl PooledFile {
         pool: &FilePool,
         open: impl FnOnce() -> Result<File, SegmentError>,
     ) -> Result<Arc<File>, SegmentError> {
-        if let Some(file) = self.get_open() {
+        if let Some(file) = self.get_open(|shared| Arc::clone(shared.file())) {
             return Ok(file);
         }
         let mut gate = self.gate.lock();
@@ -211,6 +212,18 @@ impl PooledFile {
         drop(gate);
         pool.admit(self);
         Ok(file)
+    }
+
+    /// The same, for readers beside each other.
+    pub(crate) fn get_share(
+        self: &Arc<Self>,
+        pool: &FilePool,
+        open: impl FnOnce() -> Result<File, SegmentError>,
+    ) -> Result<FileShare, SegmentError> {
+        if let Some(share) = self.get_open(SharedFile::share) {
+            return Ok(share);
+        }
+        self.get(pool, open).map(FileShare::of)
     }
 
     /// The open file, kept from being closed and renamed as long as the guard lives.
@@ -232,16 +245,16 @@ impl PooledFile {
     /// Shows an open file to all.
     fn put(&self, gate: &mut Option<Arc<File>>, file: Arc<File>) {
         *gate = Some(Arc::clone(&file));
-        self.file.store(Some(file));
+        self.file.store(Some(Arc::new(SharedFile::new(file))));
         self.touch();
     }
 
-    fn get_open(&self) -> Option<Arc<File>> {
-        let file = self.file.load_full();
-        if file.is_some() {
-            self.touch();
-        }
-        file
+    /// What `take` makes of the file, if it is open.
+    fn get_open<T>(&self, take: impl FnOnce(&SharedFile) -> T) -> Option<T> {
+        let file = self.file.load();
+        let file = file.as_deref()?;
+        self.touch();
+        Some(take(file))
     }
 
     /// Takes over a file that was opened elsewhere, as one that was just made.

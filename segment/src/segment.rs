@@ -27,6 +27,7 @@ use crate::names::{FileKind, SegmentFileName, Suffix};
 use crate::partition_dir::PartitionDir;
 use crate::pool::{HeldFile, PooledFile};
 use crate::published::{Published, TakingBack};
+use crate::shared_file::FileShare;
 use crate::walk::{BatchWalker, file_size};
 
 pub(crate) use indexes::{OffsetHints, TimeHints};
@@ -186,6 +187,11 @@ impl Segment {
     /// `Gone` if it is no longer there: look the segment up again. `Io`.
     pub fn log_file(&self) -> Result<Arc<File>, SegmentError> {
         self.log.get(self.dir.pool(), || self.open_log())
+    }
+
+    /// The open log file, for readers beside each other.
+    fn log_share(&self) -> Result<FileShare, SegmentError> {
+        self.log.get_share(self.dir.pool(), || self.open_log())
     }
 
     /// The open log file, which stays where it is as long as the guard lives.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use alluvium_record_format::{Offset, Position};
 
 use crate::io::Io;
+use crate::shared_file::FileShare;
 
 /// Bytes of a segment's log that a read found, not yet read.
 ///
@@ -15,7 +16,7 @@ use crate::io::Io;
 /// holds it, and may end inside a batch.
 #[derive(Clone, Debug)]
 pub struct SegmentSlice {
-    pub(crate) file: Arc<File>,
+    pub(crate) file: FileShare,
     pub(crate) position: Position,
     pub(crate) len: u32,
     pub(crate) base_offset: Offset,
@@ -27,7 +28,7 @@ pub struct SegmentSlice {
 impl SegmentSlice {
     /// The file, for `sendfile` and its like.
     #[must_use]
-    pub const fn file(&self) -> &Arc<File> {
+    pub fn file(&self) -> &Arc<File> {
         &self.file
     }
 

@@ -20,7 +20,8 @@ impl Segment {
     ///
     /// Cost: a look-up in the offset index and one `pread` of a batch header, or of up to 8 KiB
     /// of small batches. None at all of a batch that was read before, where the index has an
-    /// entry for each batch and offsets follow one another.
+    /// entry for each batch and offsets follow one another. Threads that read at once write to no
+    /// common cache line.
     ///
     /// Source: `LogSegment.read` in Kafka; `docs/format/segment.md#read`.
     ///
@@ -35,7 +36,7 @@ impl Segment {
         max_position: Option<Position>,
         min_one_message: bool,
     ) -> Result<Option<SegmentSlice>, SegmentError> {
-        let file = self.log_file()?;
+        let file = self.log_share()?;
         let Some(batch) = self.place_of(&file, start)? else { return Ok(None) };
         let first_batch_bytes = batch.size_bytes;
         let wanted = if min_one_message { max_bytes.max(first_batch_bytes) } else { max_bytes };
@@ -67,7 +68,7 @@ impl Segment {
     ///
     /// As [`Segment::read`].
     pub fn batch_of(&self, offset: Offset) -> Result<Option<BatchAt>, SegmentError> {
-        self.locate(&*self.log_file()?, offset)
+        self.locate(&*self.log_share()?, offset)
     }
 
     /// The first batch, `None` in an empty segment.
@@ -76,6 +77,6 @@ impl Segment {
     ///
     /// As [`Segment::read`].
     pub fn first_batch(&self) -> Result<Option<BatchAt>, SegmentError> {
-        self.batch_from(&*self.log_file()?, 0, |_| true)
+        self.batch_from(&*self.log_share()?, 0, |_| true)
     }
 }
