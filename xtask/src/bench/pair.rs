@@ -74,7 +74,8 @@ impl Bench {
     }
 
     /// Measures what two threads gain over one, ours beside the twin's: the figure is our gain as
-    /// a share of the twin's. Each side is one thread and two threads that do `work` together.
+    /// a share of the twin's. Each side is one thread, and two threads that do the same work
+    /// together: `work` tells ours and the twin's.
     ///
     /// # Errors
     ///
@@ -82,7 +83,7 @@ impl Bench {
     pub(super) fn scaling<'a>(
         &self,
         name: &'static str,
-        (work, unit): (f64, &'static str),
+        (work, unit): ([f64; 2], &'static str),
         bar: Bar,
         ours: [&'a mut dyn Slice; 2],
         twin: [&'a mut dyn Slice; 2],
@@ -94,11 +95,11 @@ impl Bench {
         let gain = divided(&one, &two);
         let bare_gain = divided(&bare_one, &bare_two);
         let again_gain = divided(&again_one, &again_two);
-        let rate = |times: &[f64]| work / Quartiles::of(times.to_vec()).median;
+        let rate = |work: f64, times: &[f64]| work / Quartiles::of(times.to_vec()).median;
         let speed = Quartiles::of(divided(&gain, &bare_gain));
         let noise = Quartiles::of(divided(&bare_gain, &again_gain));
         Ok(Outcome::new(name, unit, bar, self.rounds)
-            .rates(rate(&two), rate(&bare_two))
+            .rates(rate(work[0], &two), rate(work[1], &bare_two))
             .speed(speed, noise)
             .count("our gain", Quartiles::of(gain).median)
             .count("the twin's gain", Quartiles::of(bare_gain).median))
