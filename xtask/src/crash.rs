@@ -5,8 +5,10 @@ mod explained;
 mod history;
 mod judge;
 mod marks;
+mod moments;
 mod mutants;
 mod nested;
+mod power_cut;
 mod third;
 mod trace;
 mod workload;
@@ -17,23 +19,24 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use alluvium_recovery::CleanShutdown;
 use anyhow::{Context, Result, bail};
 
 use self::disk::{Disk, State};
 pub(crate) use self::history::History;
 pub(crate) use self::judge::check_disk as judge_disk;
 pub(crate) use self::marks::MARKS;
+use self::moments::Moments;
 use self::third::Third;
 use self::trace::Event;
 
 use crate::proof::Dice;
 use crate::{flags, workspace};
 
-/// What the workload says before it does something rare: the changes that follow are looked at
-/// closely, so many of them.
-const RARE: [&str; 4] = ["truncate ", "compact ", "moving ", "delete "];
-const NEAR: u64 = 60;
+/// States that are drawn each time that a record is gone through.
+const ROUND: u64 = 64;
+
+/// Longer than any record takes.
+const FOREVER: Duration = Duration::from_hours(24);
 
 /// Of so many states, the recovery of one is cut off too.
 const NESTED: u64 = 100;
@@ -164,8 +167,7 @@ struct Explorer<'a> {
     /// Whether the recovery of some states is cut off too.
     is_nested: bool,
     third: Option<Third>,
-    /// So many changes are near to something rare.
-    near: u64,
+    moments: Moments,
 }
 
 impl<'a> Explorer<'a> {
@@ -174,30 +176,39 @@ impl<'a> Explorer<'a> {
         workspace::empty_dir(&scratch)?;
         let dice = Dice::new(seed);
         let (states, nested, is_nested, third) = (0, 0, false, None);
-        Ok(Self { events, dice, seed, scratch, states, nested, is_nested, third, near: 0 })
+        let moments = Moments::of(events);
+        Ok(Self { events, dice, seed, scratch, states, nested, is_nested, third, moments })
     }
 
     /// Goes through the record again and again, and stops at a failure or at the end of the time.
     fn until(&mut self, end: Instant) -> Result<Option<Failure>> {
-        // The first round looks at few moments, each later one at more of them.
-        let mut stride = 24;
         while Instant::now() < end {
-            if let Some(failure) = self.round(stride, end)? {
+            if let Some(failure) = self.round(end)? {
                 return Ok(Some(failure));
             }
-            stride = (stride / 2).max(1);
         }
         Ok(None)
     }
 
-    fn round(&mut self, stride: u64, end: Instant) -> Result<Option<Failure>> {
+    /// As [`until`](Self::until), to so many states or a round more.
+    fn so_many(&mut self, states: u64) -> Result<Option<Failure>> {
+        let end = Instant::now() + FOREVER;
+        while self.states < states {
+            if let Some(failure) = self.round(end)? {
+                return Ok(Some(failure));
+            }
+        }
+        Ok(None)
+    }
+
+    fn round(&mut self, end: Instant) -> Result<Option<Failure>> {
         let (mut disk, mut history) = (Disk::new(), History::default());
         for (at, event) in self.events.iter().enumerate() {
             disk.apply(event).with_context(|| format!("event {at}: {event:.200?}"))?;
             if let Event::Mark(mark) = event {
                 history.take(mark)?;
             }
-            for _ in 0..self.draws(event, stride) {
+            for _ in 0..self.moments.draws(at, ROUND, &mut self.dice) {
                 let state = disk.after_power_cut(&mut self.dice);
                 self.states += 1;
                 if let Some((state, error)) = self.wrong(state, &history)? {
@@ -209,22 +220,6 @@ impl<'a> Explorer<'a> {
             }
         }
         Ok(None)
-    }
-
-    /// How many states of the moment after this change are looked at. What is rare and dangerous
-    /// has few moments, and each round comes to most of them.
-    fn draws(&mut self, event: &Event, stride: u64) -> u64 {
-        self.near = match event {
-            Event::Mark(mark) if RARE.iter().any(|rare| mark.starts_with(rare)) => NEAR,
-            Event::Open { path, .. } if path.ends_with(CleanShutdown::FILE_NAME) => NEAR,
-            _ => self.near.saturating_sub(1),
-        };
-        let is_cut = |path: &Path| path.extension().is_some_and(|end| end == "log");
-        match event {
-            Event::SetLen { path, .. } if is_cut(path) => 4,
-            _ if self.near > 0 => u64::from(self.dice.one_in((stride / 6).max(1))),
-            _ => u64::from(self.dice.one_in(stride)),
-        }
     }
 
     /// Has a state judged by all judges; returns the one that is wrong.

@@ -184,6 +184,10 @@ impl Writer {
 
     /// Were the cut lost in a crash, what is appended next would lie behind what was cut off.
     fn sync_cut(&mut self, shared: &Shared) -> Result<(), LogError> {
+        #[cfg(alluvium_mutant)]
+        if alluvium_segment::mutant::is("unsynced-cut") {
+            return Ok(());
+        }
         self.active_mut().segment().flush_log()?;
         Ok(shared.dir.sync_names()?)
     }

@@ -193,9 +193,7 @@ impl Shared {
             Err(error) if error.kind() == ErrorKind::AlreadyExists && path.is_dir() => false,
             Err(source) => return Err(offline(LogError::Directory { path: path.clone(), source })),
         };
-        // No flush of a log makes the name of its own directory durable.
-        sync_directory(self.pool.io(), dir.path())
-            .map_err(|source| offline(LogError::File { source }))?;
+        self.sync_name(dir).map_err(|source| offline(LogError::File { source }))?;
         if !is_made {
             self.check_topic_id(partition, &path, topic_id).map_err(|error| match error {
                 ManagerError::File { source: source @ FileError::Io { .. } } => {
@@ -212,6 +210,15 @@ impl Shared {
         self.host(partition, log.clone(), dir, is_future)?;
         tracing::info!(dir = %path.display(), "Created log");
         Ok(log)
+    }
+
+    /// No flush of a log makes the name of its own directory durable.
+    fn sync_name(&self, dir: &DataDir) -> Result<(), FileError> {
+        #[cfg(alluvium_mutant)]
+        if alluvium_segment::mutant::is("unsynced-name") {
+            return Ok(());
+        }
+        sync_directory(self.pool.io(), dir.path())
     }
 
     /// How a log of this broker is opened.

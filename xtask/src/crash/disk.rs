@@ -1,4 +1,4 @@
-//! The model of a disk: what is durable, what is not yet, and what a power cut may leave of it.
+//! The model of a disk: what is durable, and what is not yet.
 //!
 //! ARCHITECTURE.md, "Crash model", says the same in words.
 
@@ -9,30 +9,23 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, Result};
 
 use super::trace::Event;
-use crate::proof::Dice;
-
-/// The unit that is old or new as a whole.
-const SECTOR: usize = 512;
-
-/// The unit that a file system allots, and clears behind the end of a file.
-const BLOCK: usize = 4096;
 
 /// A disk while its events happen.
 #[derive(Debug)]
 pub(super) struct Disk {
-    nodes: Vec<Node>,
+    pub(super) nodes: Vec<Node>,
     /// Changes of names that no sync of their directory has followed.
-    names: Vec<NameChange>,
+    pub(super) names: Vec<NameChange>,
 }
 
 #[derive(Debug)]
-enum Node {
+pub(super) enum Node {
     Dir { now: BTreeMap<String, usize>, durable: BTreeMap<String, usize> },
     File { now: Vec<u8>, durable: Vec<u8>, pending: Vec<DataChange> },
 }
 
 #[derive(Clone, Debug)]
-enum DataChange {
+pub(super) enum DataChange {
     Write(usize, Vec<u8>),
     SetLen(usize),
     Mapped(Vec<u8>),
@@ -40,8 +33,8 @@ enum DataChange {
 
 /// In `dir`, the name `gone` disappears and `node` appears as `new`: both for a rename.
 #[derive(Clone, Debug)]
-struct NameChange {
-    dir: usize,
+pub(super) struct NameChange {
+    pub(super) dir: usize,
     gone: Option<String>,
     new: Option<String>,
     node: usize,
@@ -49,7 +42,7 @@ struct NameChange {
 
 impl NameChange {
     /// Whether the order of the two is certain: they are about the same name or the same file.
-    fn is_tied_to(&self, earlier: &Self) -> bool {
+    pub(super) fn is_tied_to(&self, earlier: &Self) -> bool {
         let names = |change: &Self| [change.gone.clone(), change.new.clone()];
         let same_name = names(self)
             .into_iter()
@@ -58,7 +51,7 @@ impl NameChange {
         same_name || self.node == earlier.node
     }
 
-    fn apply(&self, dir: &mut BTreeMap<String, usize>) {
+    pub(super) fn apply(&self, dir: &mut BTreeMap<String, usize>) {
         if let Some(gone) = &self.gone {
             dir.remove(gone);
         }
@@ -133,6 +126,13 @@ impl Disk {
             Event::Unlink { path } => self.unlink(path)?,
         }
         Ok(())
+    }
+
+    /// The files with bytes that no sync has followed.
+    pub(super) fn dirty_files(&self) -> impl Iterator<Item = usize> {
+        let is_dirty =
+            |node: &Node| matches!(node, Node::File { pending, .. } if !pending.is_empty());
+        self.nodes.iter().enumerate().filter(move |(_, node)| is_dirty(node)).map(|(at, _)| at)
     }
 
     fn find(&self, path: &Path) -> Option<usize> {
@@ -222,7 +222,7 @@ impl Disk {
     }
 }
 
-fn put(bytes: &mut Vec<u8>, change: &DataChange) {
+pub(super) fn put(bytes: &mut Vec<u8>, change: &DataChange) {
     match change {
         DataChange::SetLen(len) => bytes.resize(*len, 0),
         DataChange::Mapped(new) => bytes.clone_from(new),
@@ -255,184 +255,5 @@ impl State {
             fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
         }
         Ok(())
-    }
-}
-
-impl Disk {
-    /// One of the states that a power cut at this moment may leave.
-    pub(super) fn after_power_cut(&self, dice: &mut Dice) -> State {
-        let chosen = self.choose_names(dice);
-        let mut cut = PowerCut { chosen, how: Tear::any(dice), dice, state: State::default() };
-        self.collect(0, Path::new(""), &mut cut);
-        cut.state
-    }
-
-    /// Which changes of names have reached the disk: any, as long as one that is tied to another
-    /// does not come before it.
-    fn choose_names(&self, dice: &mut Dice) -> Vec<bool> {
-        let count = self.names.len();
-        let mut chosen = match dice.below(4) {
-            0 => vec![false; count],
-            1 => vec![true; count],
-            2 => {
-                let cut = dice.index(count + 1);
-                (0..count).map(|at| at < cut).collect()
-            }
-            _ => (0..count).map(|_| dice.one_in(2)).collect(),
-        };
-        for later in (0..count).rev() {
-            if chosen[later] {
-                for (earlier, is_chosen) in chosen.iter_mut().enumerate().take(later) {
-                    *is_chosen |= self.names[later].is_tied_to(&self.names[earlier]);
-                }
-            }
-        }
-        chosen
-    }
-
-    fn collect(&self, node: usize, path: &Path, cut: &mut PowerCut<'_>) {
-        match &self.nodes[node] {
-            Node::File { now, durable, pending } => {
-                let how = if cut.dice.one_in(3) { Tear::any(cut.dice) } else { cut.how };
-                let bytes = how.leaves(durable, now, pending, cut.dice);
-                cut.state.files.insert(path.to_path_buf(), bytes);
-            }
-            Node::Dir { durable, .. } => {
-                cut.state.dirs.insert(path.to_path_buf());
-                let mut names = durable.clone();
-                for (change, is_chosen) in self.names.iter().zip(&cut.chosen) {
-                    if *is_chosen && change.dir == node {
-                        change.apply(&mut names);
-                    }
-                }
-                for (name, child) in names {
-                    self.collect(child, &path.join(name), cut);
-                }
-            }
-        }
-    }
-}
-
-/// A power cut on its way through the tree.
-struct PowerCut<'d> {
-    /// Which changes of names have reached the disk.
-    chosen: Vec<bool>,
-    /// What becomes of most files.
-    how: Tear,
-    dice: &'d mut Dice,
-    state: State,
-}
-
-/// What becomes of the bytes that were not synced.
-#[derive(Clone, Copy, Debug)]
-enum Tear {
-    Lost,
-    Kept,
-    /// The first changes are there, and the next one up to some byte.
-    Cut,
-    /// Each sector is old, new or zeros; the file ends anywhere between its lengths.
-    Sectors,
-}
-
-impl Tear {
-    const fn any(dice: &mut Dice) -> Self {
-        match dice.below(6) {
-            0 => Self::Lost,
-            1 => Self::Kept,
-            2 | 3 => Self::Cut,
-            _ => Self::Sectors,
-        }
-    }
-
-    fn leaves(
-        self,
-        durable: &[u8],
-        now: &[u8],
-        pending: &[DataChange],
-        dice: &mut Dice,
-    ) -> Vec<u8> {
-        match self {
-            _ if pending.is_empty() => durable.to_vec(),
-            Self::Lost => durable.to_vec(),
-            Self::Kept => now.to_vec(),
-            Self::Cut => cut(durable, pending, dice),
-            // The rest of the block behind a cut is zeroed before the new length is written down.
-            Self::Sectors
-                if dice.one_in(3)
-                    && let Some(cut) = shortened(pending, durable.len()) =>
-            {
-                zeroed_behind(durable, cut)
-            }
-            Self::Sectors => sectors(durable, now, pending, dice),
-        }
-    }
-}
-
-/// The shortest length that the file was cut to, where that is inside of what was synced.
-fn shortened(pending: &[DataChange], len: usize) -> Option<usize> {
-    let cut = |change: &DataChange| match change {
-        DataChange::SetLen(new) if *new < len => Some(*new),
-        _ => None,
-    };
-    pending.iter().filter_map(cut).min()
-}
-
-/// The file has its old length, and zeros from the cut to the end of a block.
-fn zeroed_behind(durable: &[u8], cut: usize) -> Vec<u8> {
-    let mut bytes = durable.to_vec();
-    let end = (cut + 1).next_multiple_of(BLOCK).min(bytes.len());
-    bytes[cut..end].fill(0);
-    bytes
-}
-
-fn cut(durable: &[u8], pending: &[DataChange], dice: &mut Dice) -> Vec<u8> {
-    let mut bytes = durable.to_vec();
-    let whole = dice.index(pending.len());
-    for change in &pending[..whole] {
-        put(&mut bytes, change);
-    }
-    match &pending[whole] {
-        DataChange::Write(at, new) => {
-            let part = new[..dice.index(new.len() + 1)].to_vec();
-            put(&mut bytes, &DataChange::Write(*at, part));
-        }
-        change => put(&mut bytes, change),
-    }
-    bytes
-}
-
-fn sectors(durable: &[u8], now: &[u8], pending: &[DataChange], dice: &mut Dice) -> Vec<u8> {
-    let (short, long) = (durable.len().min(now.len()), durable.len().max(now.len()));
-    let len = match dice.below(3) {
-        0 => now.len(),
-        1 => long,
-        _ => short + dice.index(long - short + 1),
-    };
-    let mut bytes = vec![0; len];
-    for start in (0..len).step_by(SECTOR) {
-        let end = (start + SECTOR).min(len);
-        let from = |source: &[u8], target: &mut [u8]| {
-            for (at, byte) in (start..end).zip(target) {
-                *byte = source.get(at).copied().unwrap_or(0);
-            }
-        };
-        let target = &mut bytes[start..end];
-        let is_dirty = pending.iter().any(|change| touches(change, start, end, durable));
-        match if is_dirty { dice.below(5) } else { 0 } {
-            0 | 1 => from(durable, target),
-            // Zeros are what a new block held before; one with synced bytes never becomes zeros.
-            2 if start < durable.len() => from(durable, target),
-            2 => {}
-            _ => from(now, target),
-        }
-    }
-    bytes
-}
-
-fn touches(change: &DataChange, start: usize, end: usize, durable: &[u8]) -> bool {
-    match change {
-        DataChange::Write(at, bytes) => *at < end && at + bytes.len() > start,
-        DataChange::SetLen(len) => end > *len || end > durable.len(),
-        DataChange::Mapped(new) => new.get(start..end) != durable.get(start..end),
     }
 }

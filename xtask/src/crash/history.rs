@@ -1,6 +1,6 @@
 //! The slow model: what each log may hold after a power cut, and what it must hold.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -24,9 +24,12 @@ pub(crate) struct LogHistory {
     /// First and last offset of each batch of the live records.
     batches: Vec<(i64, i64)>,
     end: i64,
-    /// Where a batch began that the last truncation has halved, until something is appended or the
-    /// log is opened anew.
+    /// Where the last batch ends that a truncation has left, where that is below the cut, until
+    /// something is appended or the log is opened anew: the cut has halved a batch, or lies in the gap
+    /// that an earlier one left by that.
     halved: Option<i64>,
+    /// Where a segment may begin.
+    bases: BTreeSet<i64>,
     /// Whether a segment begins at the end.
     named_end: NamedEnd,
     /// Appended and not acknowledged yet.
@@ -77,11 +80,14 @@ impl History {
                 log.flush();
             }
             ("truncate", &[to]) => {
-                log.flushed = log.flushed.min(log.batch_start(to));
+                log.flushed = log.flushed.min(log.kept_end(to));
                 log.is_cutting = true;
             }
             ("truncated", &[to]) => log.truncate(to),
-            ("roll", []) => log.named_end = NamedEnd::Perhaps,
+            ("roll", []) => {
+                log.bases.insert(log.end);
+                log.named_end = NamedEnd::Perhaps;
+            }
             ("rolled", []) => log.named_end = NamedEnd::Yes,
             ("delete", &[to]) => log.start = log.start.max(to),
             ("deleted", &[to]) => log.start = to,
@@ -115,6 +121,7 @@ impl History {
 impl LogHistory {
     fn begin_append(&mut self, stamp: u64, count: i64) {
         self.batches.push((self.end, self.end + count - 1));
+        self.bases.insert(self.end);
         if matches!(self.named_end, NamedEnd::No) {
             self.named_end = NamedEnd::Perhaps;
         }
@@ -159,9 +166,10 @@ impl LogHistory {
     /// where a segment was begun behind it, whose name tells the end.
     fn open(&mut self, end: i64) -> Result<()> {
         let (least, most) = (self.durable_end(), self.end);
+        let is_named = (least..most).contains(&end) && self.bases.contains(&end);
         let is_right = match self.named_end {
-            NamedEnd::No => end == least,
-            NamedEnd::Perhaps => end == least || end == most,
+            NamedEnd::No => end == least || is_named,
+            NamedEnd::Perhaps => end == least || is_named || end == most,
             NamedEnd::Yes => end == most,
         };
         ensure!(is_right, "opened with the end {end}, not {least} or where a roll began, {most}");
@@ -169,18 +177,18 @@ impl LogHistory {
         Ok(())
     }
 
-    /// Where the batch begins that holds this offset.
-    fn batch_start(&self, offset: i64) -> i64 {
-        let holds = |batch: &&(i64, i64)| batch.0 <= offset && offset <= batch.1;
-        self.batches.iter().find(holds).map_or(offset, |batch| batch.0)
+    /// Where the last batch ends that is wholly below this offset.
+    fn kept_end(&self, offset: i64) -> i64 {
+        let kept = self.batches.iter().map(|batch| batch.1 + 1).filter(|end| *end <= offset);
+        kept.max().unwrap_or(0)
     }
 
     fn truncate(&mut self, to: i64) {
         // A batch that the cut would halve goes as a whole.
-        let is_cut = |batch: &&(i64, i64)| batch.1 >= to;
-        let from = self.batches.iter().find(is_cut).map_or(to, |batch| batch.0.min(to));
-        self.halved = (from < to).then_some(from).or(self.halved.filter(|halved| *halved < to));
+        let from = self.kept_end(to);
+        self.halved = (from < to).then_some(from);
         self.batches.retain(|batch| batch.1 < to);
+        self.bases.retain(|base| *base < to);
         if to < self.end {
             self.named_end = NamedEnd::No;
         }
@@ -303,6 +311,21 @@ mod tests {
         let cut = [&rolled[..], &["truncate t-0 4", "truncated t-0 4"]].concat();
         told(&[&cut[..], &["end t-0 3"]].concat());
         assert!(told(&cut).take("end t-0 4").is_err());
+    }
+
+    #[test]
+    fn a_gap_goes_with_the_only_batch_behind_it() {
+        let behind = ["append t-0 9 3", "acked t-0", "flushed t-0 8"];
+        let cut = ["truncate t-0 7", "truncated t-0 7"];
+        let history = told(&[&HALVED[..], &behind, &cut].concat());
+        history.log("t-0").unwrap().check(0, 3, &found([(0, 1), (1, 2), (2, 3)])).unwrap();
+        // The batch may have begun a segment, whose name is left.
+        for end in ["end t-0 3", "end t-0 5"] {
+            history.clone().take(end).unwrap();
+        }
+        for end in ["end t-0 4", "end t-0 7"] {
+            assert!(history.clone().take(end).is_err(), "{end}");
+        }
     }
 
     #[test]

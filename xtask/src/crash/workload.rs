@@ -1,5 +1,6 @@
 //! The process whose system calls are recorded: every kind of change that a log sees.
 
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,8 +28,30 @@ pub(super) const TOPICS: [&str; 4] = ["plain", "compacted", "trimmed", "moved"];
 /// Lives of the process: each but the last ends with a controlled shutdown or without one.
 const LIVES: usize = 3;
 
-/// Operations of a life.
-const OPERATIONS: usize = 34;
+/// What is done in a life, and how often, in an order that is drawn: none of the rare things is
+/// left out.
+const DEEDS: [(Deed, usize); 8] = [
+    (Deed::Append, 15),
+    (Deed::Flush, 4),
+    (Deed::Roll, 2),
+    (Deed::Truncate, 3),
+    (Deed::DeleteRecords, 1),
+    (Deed::Retain, 2),
+    (Deed::Compact, 3),
+    (Deed::Tick, 4),
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Deed {
+    Append,
+    Flush,
+    Roll,
+    Truncate,
+    DeleteRecords,
+    Retain,
+    Compact,
+    Tick,
+}
 
 /// Runs the workload in this folder.
 pub(super) fn run(root: &Path, seed: u64) -> Result<()> {
@@ -50,10 +73,9 @@ pub(super) fn run_on(root: &Path, seed: u64) -> Result<()> {
 fn lives(workload: &mut Workload, root: &Path) -> Result<()> {
     for life in 0..LIVES {
         let mut live = Live::start(root, &workload.clock)?;
-        live.make_logs()?;
         workload.note_ends(&live)?;
-        for _ in 0..OPERATIONS {
-            if let Err(error) = workload.operation(&mut live) {
+        for deed in workload.shuffled_deeds() {
+            if let Err(error) = workload.perform(deed, &mut live) {
                 workload.look_around(&live, &error)?;
                 return Err(error);
             }
@@ -127,16 +149,15 @@ impl Live {
         Ok(Self { manager, tasks, root: root.to_path_buf() })
     }
 
-    fn make_logs(&self) -> Result<()> {
-        for name in TOPICS {
-            let new = NewLog::new().dir(self.root.join("a"));
-            self.manager.get_or_create(&TopicPartition::new(name, 0), &new)?;
-        }
-        Ok(())
+    /// A log that was made before.
+    fn known(&self, name: &str) -> Option<Log> {
+        self.manager.log(&TopicPartition::new(name, 0)).ok()
     }
 
+    /// A log, which is made where it is not there.
     fn log(&self, name: &str) -> Result<Log> {
-        Ok(self.manager.log(&TopicPartition::new(name, 0))?)
+        let new = NewLog::new().dir(self.root.join("a"));
+        Ok(self.manager.get_or_create(&TopicPartition::new(name, 0), &new)?)
     }
 }
 
@@ -186,7 +207,7 @@ impl Workload {
         let of_ours = |path: &Path| ["a", "b"].iter().any(|dir| self.root.join(dir) == path);
         anyhow::ensure!(offline.is_none_or(of_ours), "{offline:?} is no log directory of ours");
         for name in TOPICS {
-            let Ok(log) = live.log(name) else { continue };
+            let Some(log) = live.known(name) else { continue };
             self.mark(&format!("failed {}", log.name()))?;
             let end = log.log_end_offset();
             match self.append(&log) {
@@ -205,30 +226,51 @@ impl Workload {
 
     /// The gap that a truncation inside a batch leaves at the end is gone after a start.
     fn note_ends(&mut self, live: &Live) -> Result<()> {
-        for name in TOPICS {
-            let log = live.log(name)?;
+        for log in TOPICS.iter().filter_map(|name| live.known(name)) {
             self.mark(&format!("end {} {}", log.name(), log.log_end_offset()))?;
         }
         Ok(())
     }
 
-    fn operation(&mut self, live: &mut Live) -> Result<()> {
-        let name = TOPICS[self.dice.index(TOPICS.len())];
+    fn shuffled_deeds(&mut self) -> Vec<Deed> {
+        let deeds = DEEDS.iter().flat_map(|(deed, times)| iter::repeat_n(*deed, *times));
+        let mut deeds: Vec<Deed> = deeds.collect();
+        for at in (1..deeds.len()).rev() {
+            deeds.swap(at, self.dice.index(at + 1));
+        }
+        deeds
+    }
+
+    fn perform(&mut self, deed: Deed, live: &mut Live) -> Result<()> {
+        let name = match deed {
+            Deed::Truncate => "plain",
+            Deed::DeleteRecords | Deed::Retain => "trimmed",
+            Deed::Compact => "compacted",
+            Deed::Append | Deed::Flush | Deed::Roll | Deed::Tick => {
+                TOPICS[self.dice.index(TOPICS.len())]
+            }
+        };
+        let is_new = live.known(name).is_none();
         let log = live.log(name)?;
-        match self.dice.below(20) {
-            0..=11 => self.append(&log)?,
-            12..=13 => self.flush(&log)?,
-            14 => self.roll(&log)?,
-            15 if name == "plain" => self.truncate(live, &log)?,
-            16 if name == "trimmed" => self.delete_records(&log)?,
-            17 if name == "trimmed" => self.retain(&log)?,
-            15..=17 if name == "compacted" => self.compact(&log)?,
-            _ => {
+        if is_new {
+            // What is flushed must not go with the name of the log.
+            self.append(&log)?;
+            self.flush(&log)?;
+        }
+        match deed {
+            Deed::Append => self.append(&log),
+            Deed::Flush => self.flush(&log),
+            Deed::Roll => self.roll(&log),
+            Deed::Truncate => self.truncate(live, &log),
+            Deed::DeleteRecords => self.delete_records(&log),
+            Deed::Retain => self.retain(&log),
+            Deed::Compact => self.compact(&log),
+            Deed::Tick => {
                 self.clock.advance_ms(400);
                 live.manager.tick();
+                Ok(())
             }
         }
-        Ok(())
     }
 
     fn append(&mut self, log: &Log) -> Result<()> {
@@ -272,7 +314,9 @@ impl Workload {
         self.mark(&format!("truncate {} {to}", log.name()))?;
         log.truncate_to(Offset::new(to))?;
         self.epoch += 1;
-        self.mark(&format!("truncated {} {to}", log.name()))
+        self.mark(&format!("truncated {} {to}", log.name()))?;
+        // What was cut off must not come back beside what takes its place.
+        if self.dice.one_in(2) { self.append(log) } else { Ok(()) }
     }
 
     fn delete_records(&mut self, log: &Log) -> Result<()> {
@@ -348,8 +392,9 @@ impl Workload {
     fn stop(&mut self, live: &Live) -> Result<()> {
         let ends: Vec<_> = TOPICS
             .iter()
-            .map(|name| live.log(name).map(|log| (log.name().to_owned(), log.log_end_offset())))
-            .collect::<Result<_>>()?;
+            .filter_map(|name| live.known(name))
+            .map(|log| (log.name().to_owned(), log.log_end_offset()))
+            .collect();
         live.manager.stop(None)?;
         for (name, end) in ends {
             self.mark(&format!("flushed {name} {end}"))?;
