@@ -16,6 +16,8 @@ pub(super) struct Disk {
     pub(super) nodes: Vec<Node>,
     /// Changes of names that no sync of their directory has followed.
     pub(super) names: Vec<NameChange>,
+    /// The file whose bytes have changed last.
+    pub(super) last_changed: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -64,7 +66,7 @@ impl NameChange {
 impl Disk {
     pub(super) fn new() -> Self {
         let root = Node::Dir { now: BTreeMap::new(), durable: BTreeMap::new() };
-        Self { nodes: vec![root], names: Vec::new() }
+        Self { nodes: vec![root], names: Vec::new(), last_changed: None }
     }
 
     /// One that holds this, all of it durable.
@@ -126,13 +128,6 @@ impl Disk {
             Event::Unlink { path } => self.unlink(path)?,
         }
         Ok(())
-    }
-
-    /// The files with bytes that no sync has followed.
-    pub(super) fn dirty_files(&self) -> impl Iterator<Item = usize> {
-        let is_dirty =
-            |node: &Node| matches!(node, Node::File { pending, .. } if !pending.is_empty());
-        self.nodes.iter().enumerate().filter(move |(_, node)| is_dirty(node)).map(|(at, _)| at)
     }
 
     fn find(&self, path: &Path) -> Option<usize> {
@@ -199,6 +194,7 @@ impl Disk {
         };
         put(now, &change);
         pending.push(change);
+        self.last_changed = Some(node);
         Ok(())
     }
 

@@ -4,13 +4,15 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use alluvium_recovery::CleanShutdown;
+use alluvium_recovery::{CheckpointKind, CleanShutdown};
 
 use super::trace::Event;
 use crate::proof::Dice;
 
-/// What the workload says before it does something rare, and so many changes after it.
+/// What the workload says before it does something rare.
 const RARE: [&str; 4] = ["truncate ", "compact ", "moving ", "delete "];
+
+/// So many changes after something rare are near to it.
 const NEAR: u64 = 60;
 
 /// What it says when it owes more than before.
@@ -26,13 +28,17 @@ pub(super) struct Moments {
 impl Moments {
     /// Those after each of these events.
     pub(super) fn of(events: &[Event]) -> Self {
-        let (mut near, mut unsynced) = (0, HashSet::new());
+        let (mut near, mut factor, mut unsynced) = (0, 1, HashSet::new());
         let next = events.iter().skip(1).map(Some).chain([None]);
         let weights: Vec<u64> = events
             .iter()
             .zip(next)
             .map(|(event, next)| {
-                near = if is_rare(event) { NEAR } else { u64::saturating_sub(near, 1) };
+                (near, factor) = match rarity(event) {
+                    Some(rarity) => (NEAR, rarity),
+                    None if near > 0 => (near - 1, factor),
+                    None => (0, 1),
+                };
                 let names = names_in(event);
                 unsynced.extend(names);
                 if let Event::Sync { path } = event {
@@ -40,14 +46,14 @@ impl Moments {
                 }
                 let own = match event {
                     Event::Mark(mark) if OWED.iter().any(|owed| mark.starts_with(owed)) => 3,
-                    Event::SetLen { path, .. } if is_log(path) => 12,
+                    Event::SetLen { path, .. } if is_log(path) => 20,
                     _ if names.is_some() => 2,
                     _ => 0,
                 };
                 // All that a sync is about to make durable is still open.
                 let before_sync = if matches!(next, Some(Event::Sync { .. })) { 3 } else { 0 };
                 let names_are_open = if unsynced.is_empty() { 0 } else { 2 };
-                (1 + own + before_sync + names_are_open) * if near > 0 { 3 } else { 1 }
+                (1 + own + before_sync + names_are_open) * factor
             })
             .collect();
         let total = weights.iter().sum();
@@ -61,16 +67,22 @@ impl Moments {
     }
 }
 
-fn is_rare(event: &Event) -> bool {
+/// How much more the moments after something rare count.
+fn rarity(event: &Event) -> Option<u64> {
     match event {
-        Event::Mark(mark) => RARE.iter().any(|rare| mark.starts_with(rare)),
-        Event::Open { path, .. } => path.ends_with(CleanShutdown::FILE_NAME),
-        Event::Mkdir { .. } => true,
-        _ => false,
+        Event::Mark(mark) if RARE.iter().any(|rare| mark.starts_with(rare)) => Some(3),
+        // No start looks below them.
+        Event::Open { path, .. } if path.ends_with(CleanShutdown::FILE_NAME) => Some(9),
+        Event::Rename { to, .. } if to.ends_with(CheckpointKind::RecoveryPoint.file_name()) => {
+            Some(3)
+        }
+        Event::Mkdir { .. } => Some(3),
+        _ => None,
     }
 }
 
-fn is_log(path: &Path) -> bool {
+/// Whether it is the file of records of a segment in use.
+pub(super) fn is_log(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "log")
 }
 

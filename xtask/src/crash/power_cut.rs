@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::disk::{DataChange, Disk, NameChange, Node, State, put};
+use super::moments::is_log;
 use crate::proof::Dice;
 
 /// The unit that is old or new as a whole.
@@ -26,6 +27,36 @@ impl Disk {
         let mut state = State::default();
         cut.collect(0, Path::new(""), &mut state);
         state
+    }
+
+    /// A file with bytes that no sync has followed: that which has changed last, a log, or any.
+    fn some_dirty_file(&self, dice: &mut Dice) -> Option<usize> {
+        let last = self.last_changed.filter(|last| self.nodes[*last].is_dirty());
+        if last.is_some() && dice.one_in(3) {
+            return last;
+        }
+        let (mut dirty, mut logs) = (Vec::new(), Vec::new());
+        let mut dirs = vec![0];
+        while let Some(Node::Dir { now, .. }) = dirs.pop().map(|dir| &self.nodes[dir]) {
+            for (name, node) in now {
+                match &self.nodes[*node] {
+                    Node::Dir { .. } => dirs.push(*node),
+                    file if file.is_dirty() && is_log(Path::new(name)) => logs.push(*node),
+                    file if file.is_dirty() => dirty.push(*node),
+                    Node::File { .. } => {}
+                }
+            }
+        }
+        if logs.is_empty() || (!dirty.is_empty() && dice.one_in(2)) {
+            logs = dirty;
+        }
+        (!logs.is_empty()).then(|| logs[dice.index(logs.len())])
+    }
+}
+
+impl Node {
+    const fn is_dirty(&self) -> bool {
+        matches!(self, Self::File { pending, .. } if !pending.is_empty())
     }
 }
 
@@ -71,21 +102,25 @@ impl<'d> PowerCut<'d> {
     fn but_one(disk: &'d Disk, most: Tear, dice: &'d mut Dice) -> Self {
         let is_kept = matches!(most, Tear::Kept);
         let mut chosen = vec![is_kept; disk.names.len()];
-        let dirty: Vec<usize> = disk.dirty_files().collect();
+        let file = disk.some_dirty_file(dice);
         let mut other = Other::None;
-        if !chosen.is_empty() && (dirty.is_empty() || dice.one_in(2)) {
-            let one = dice.index(chosen.len());
-            chosen[one] = !is_kept;
-            if is_kept {
-                lose_tied(&disk.names, &mut chosen);
-            } else {
-                choose_tied(&disk.names, &mut chosen);
+        match file {
+            Some(file) if chosen.is_empty() || dice.one_in(2) => {
+                let tear = if dice.one_in(3) { most.opposite() } else { Tear::any(dice) };
+                other = Other::One(file, tear);
+                // It may show only if the names fare otherwise than the bytes.
+                chosen.fill(if dice.one_in(4) { !is_kept } else { is_kept });
             }
-        } else if !dirty.is_empty() {
-            let tear = if dice.one_in(3) { most.opposite() } else { Tear::any(dice) };
-            other = Other::One(dirty[dice.index(dirty.len())], tear);
-            // What goes astray in a file may show only if the names are as they were.
-            chosen.fill(if dice.one_in(4) { !is_kept } else { is_kept });
+            _ if chosen.is_empty() => {}
+            _ => {
+                let one = dice.index(chosen.len());
+                chosen[one] = !is_kept;
+                if is_kept {
+                    lose_tied(&disk.names, &mut chosen);
+                } else {
+                    choose_tied(&disk.names, &mut chosen);
+                }
+            }
         }
         Self { disk, dice, chosen, most, other }
     }
@@ -274,4 +309,62 @@ fn is_dirty(pending: &[DataChange], start: usize, end: usize, durable: &[u8]) ->
         DataChange::SetLen(len) => end > *len || end > durable.len(),
         DataChange::Mapped(new) => new.get(start..end) != durable.get(start..end),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::trace::Event;
+    use super::*;
+
+    /// A log with a durable sector, and two sectors and a folder that are not.
+    fn disk() -> Disk {
+        let mut disk = Disk::new();
+        let (dir, log) = (PathBuf::from("a"), PathBuf::from("a/0.log"));
+        let write = |at| Event::Write { path: log.clone(), at, bytes: vec![1; SECTOR] };
+        for event in [
+            Event::Mkdir { path: dir.clone() },
+            Event::Open { path: log.clone(), cut: false },
+            write(0),
+            Event::Sync { path: log.clone() },
+            Event::Sync { path: dir },
+            Event::Sync { path: PathBuf::new() },
+            write(SECTOR),
+            write(2 * SECTOR),
+            Event::Mkdir { path: "b".into() },
+        ] {
+            disk.apply(&event).unwrap();
+        }
+        disk
+    }
+
+    #[test]
+    fn no_power_cut_takes_what_was_synced() {
+        let (disk, mut dice) = (disk(), Dice::new(1));
+        for _ in 0..500 {
+            let state = disk.after_power_cut(&mut dice);
+            let log = &state.files[Path::new("a/0.log")];
+            assert_eq!(log[..SECTOR], [1; SECTOR]);
+        }
+    }
+
+    #[test]
+    fn each_single_thing_goes_astray_before_long() {
+        let (disk, mut dice) = (disk(), Dice::new(1));
+        let states: Vec<_> = (0..100).map(|_| disk.after_power_cut(&mut dice)).collect();
+        let seen = |has_folder: bool, log: &[u8]| {
+            let is_so = |state: &State| {
+                state.dirs.contains(Path::new("b")) == has_folder
+                    && state.files[Path::new("a/0.log")] == log
+            };
+            states.iter().any(is_so)
+        };
+        let (old, new) = (vec![1; SECTOR], vec![1; 3 * SECTOR]);
+        let mut hole = new.clone();
+        hole[SECTOR..2 * SECTOR].fill(0);
+        assert!(seen(false, &new), "the folder alone is lost");
+        assert!(seen(true, &old), "the folder alone is kept");
+        assert!(seen(true, &hole), "one sector alone is lost");
+    }
 }

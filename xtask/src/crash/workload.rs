@@ -30,8 +30,9 @@ const LIVES: usize = 3;
 
 /// What is done in a life, and how often, in an order that is drawn: none of the rare things is
 /// left out.
-const DEEDS: [(Deed, usize); 8] = [
-    (Deed::Append, 15),
+const DEEDS: [(Deed, usize); 9] = [
+    (Deed::Append, 10),
+    (Deed::Burst, 2),
     (Deed::Flush, 4),
     (Deed::Roll, 2),
     (Deed::Truncate, 3),
@@ -44,6 +45,8 @@ const DEEDS: [(Deed, usize); 8] = [
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Append,
+    /// Some appends to one log, after which the checkpoints are written.
+    Burst,
     Flush,
     Roll,
     Truncate,
@@ -246,7 +249,7 @@ impl Workload {
             Deed::Truncate => "plain",
             Deed::DeleteRecords | Deed::Retain => "trimmed",
             Deed::Compact => "compacted",
-            Deed::Append | Deed::Flush | Deed::Roll | Deed::Tick => {
+            Deed::Append | Deed::Burst | Deed::Flush | Deed::Roll | Deed::Tick => {
                 TOPICS[self.dice.index(TOPICS.len())]
             }
         };
@@ -259,6 +262,12 @@ impl Workload {
         }
         match deed {
             Deed::Append => self.append(&log),
+            Deed::Burst => {
+                self.burst(&log)?;
+                self.clock.advance_ms(1000);
+                live.manager.tick();
+                Ok(())
+            }
             Deed::Flush => self.flush(&log),
             Deed::Roll => self.roll(&log),
             Deed::Truncate => self.truncate(live, &log),
@@ -281,6 +290,11 @@ impl Workload {
         self.stamp += count;
         log.append_as_leader(&mut batch, LeaderRequest::new(LeaderEpoch::new(self.epoch)))?;
         self.mark(&format!("acked {}", log.name()))
+    }
+
+    /// More than one entry of an index covers.
+    fn burst(&mut self, log: &Log) -> Result<()> {
+        iter::repeat_n((), 4).try_for_each(|()| self.append(log))
     }
 
     fn flush(&mut self, log: &Log) -> Result<()> {
@@ -390,6 +404,8 @@ impl Workload {
     }
 
     fn stop(&mut self, live: &Live) -> Result<()> {
+        let log = live.log(TOPICS[self.dice.index(TOPICS.len())])?;
+        self.burst(&log)?;
         let ends: Vec<_> = TOPICS
             .iter()
             .filter_map(|name| live.known(name))
