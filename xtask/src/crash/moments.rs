@@ -46,7 +46,7 @@ impl Moments {
                 }
                 let own = match event {
                     Event::Mark(mark) if OWED.iter().any(|owed| mark.starts_with(owed)) => 3,
-                    Event::SetLen { path, .. } if is_log(path) => 20,
+                    Event::SetLen { path, .. } if is_log(path) => 40,
                     _ if names.is_some() => 2,
                     _ => 0,
                 };

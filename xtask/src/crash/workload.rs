@@ -314,7 +314,7 @@ impl Workload {
     }
 
     fn truncate(&mut self, live: &Live, log: &Log) -> Result<()> {
-        if self.dice.one_in(2) {
+        if !self.dice.one_in(3) {
             // The checkpoint calls everything durable that is about to be cut.
             let end = log.log_end_offset();
             log.flush(false)?;
@@ -323,7 +323,7 @@ impl Workload {
             live.manager.tick();
         }
         let (start, end) = (log.log_start_offset().get(), log.log_end_offset().get());
-        let back = i64::try_from(self.dice.below(16))?;
+        let back = i64::try_from(1 + self.dice.below(9))?;
         let to = (end - back).max(start);
         self.mark(&format!("truncate {} {to}", log.name()))?;
         log.truncate_to(Offset::new(to))?;
