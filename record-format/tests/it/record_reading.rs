@@ -390,3 +390,29 @@ fn records_of_any_length_are_read_and_the_next_one_is_found() {
         assert_eq!(batch.records().unwrap().check().unwrap().record_count, 3);
     }
 }
+
+#[test]
+fn no_record_of_a_batch_of_many_long_ones_is_passed_over() {
+    let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(0)));
+    let (key, value) = ([b'k'; 5000], [b'v'; 5000]);
+    for n in 0..64 {
+        builder.append(&SimpleRecord::new().key(&key[..5000 - n]).value(&value)).unwrap();
+    }
+    let batch = Batch::parse(builder.finish().unwrap(), START).unwrap();
+    let lens = batch.records().unwrap().keys().map(|key| key.unwrap().key().unwrap().len());
+    assert!(lens.eq((0..64).map(|n| 5000 - n)));
+    let lens = batch.records().unwrap().map(|record| record.unwrap().key().unwrap().len());
+    assert!(lens.eq((0..64).map(|n| 5000 - n)));
+}
+
+/// A reader that is one byte off would find a header here as well.
+#[test]
+fn a_header_that_looks_like_lengths_is_read_as_it_is() {
+    let headers = [Header::new(&[2, 0, 0, 2], Some(&[9]))];
+    let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(0)));
+    builder.append(&SimpleRecord::new().headers(&headers)).unwrap();
+    // The short way needs some bytes behind a record.
+    builder.append(&SimpleRecord::new().value(&[0; 32])).unwrap();
+    let found = records(builder.finish().unwrap());
+    assert!(found[0].headers().eq(headers));
+}

@@ -1,18 +1,27 @@
 //! Large records that are checked while they pass.
 
-use alluvium_record_format::{Codec, Corruption, Decompressor, Offset, RecordPiece, RecordStream};
+use alluvium_record_format::{
+    Codec, Corruption, Decompressor, Offset, PartialRecord, RecordPiece, RecordStream, Timestamp,
+};
 
 use super::packed::{CODECS, batch, field, pack, parse, varint};
 
 /// Above what is held whole.
 const LARGE: usize = 70_000;
 
-type Seen = (Offset, Option<usize>, Option<usize>);
+type Seen = (Offset, Option<Timestamp>, Option<usize>, Option<usize>);
 
 /// A record with a large key and value and two headers, one of them large.
 fn large() -> Vec<u8> {
+    large_at(1)
+}
+
+/// The same with this timestamp delta.
+fn large_at(timestamp_delta: i32) -> Vec<u8> {
     let parts = [
-        vec![0, 2, 0],
+        vec![0],
+        varint(timestamp_delta),
+        vec![0],
         field(&vec![b'k'; LARGE]),
         field(&vec![b'v'; LARGE]),
         varint(2),
@@ -38,7 +47,9 @@ fn read(
 fn held(codec: Codec, payload: &[u8]) -> Vec<Result<Seen, Corruption>> {
     read(codec, payload, |records| {
         Some(records.next_record()?.map(|record| {
-            (record.offset(), record.key().map(<[u8]>::len), record.value().map(<[u8]>::len))
+            let [key_bytes, value_bytes] =
+                [record.key(), record.value()].map(|f| f.map(<[u8]>::len));
+            (record.offset(), record.timestamp(), key_bytes, value_bytes)
         }))
     })
 }
@@ -46,7 +57,7 @@ fn held(codec: Codec, payload: &[u8]) -> Vec<Result<Seen, Corruption>> {
 fn passed(codec: Codec, payload: &[u8]) -> Vec<Result<Seen, Corruption>> {
     read(codec, payload, |records| {
         let record = records.next_checked()?;
-        Some(record.map(|record| (record.offset, record.key_bytes, record.value_bytes)))
+        Some(record.map(|it| (it.offset, it.timestamp, it.key_bytes, it.value_bytes)))
     })
 }
 
@@ -55,8 +66,8 @@ fn pieced(codec: Codec, payload: &[u8]) -> Vec<Result<Seen, Corruption>> {
     read(codec, payload, |records| {
         let (mut told, mut key, mut left) = (None, 0, 0);
         let record = records.next_pieces(&mut |piece| match piece {
-            RecordPiece::Start { offset, key_bytes, rest_bytes, .. } => {
-                told = Some((offset, key_bytes));
+            RecordPiece::Start { offset, timestamp, key_bytes, rest_bytes } => {
+                told = Some((offset, timestamp, key_bytes));
                 left = key_bytes.unwrap_or(0) + rest_bytes;
             }
             RecordPiece::Key(bytes) => {
@@ -66,9 +77,10 @@ fn pieced(codec: Codec, payload: &[u8]) -> Vec<Result<Seen, Corruption>> {
             RecordPiece::Rest(bytes) => left -= bytes.len(),
         })?;
         Some(record.map(|record| {
-            assert_eq!((told, left), (Some((record.offset, record.key_bytes)), 0));
-            assert_eq!(record.key_bytes.unwrap_or(0), key);
-            (record.offset, record.key_bytes, record.value_bytes)
+            let PartialRecord { offset, timestamp, key_bytes, value_bytes, .. } = record;
+            assert_eq!((told, left), (Some((offset, timestamp, key_bytes)), 0));
+            assert_eq!(key_bytes.unwrap_or(0), key);
+            (offset, timestamp, key_bytes, value_bytes)
         }))
     })
 }
@@ -76,11 +88,14 @@ fn pieced(codec: Codec, payload: &[u8]) -> Vec<Result<Seen, Corruption>> {
 #[test]
 fn a_large_record_that_passes_is_seen_as_one_that_is_held() {
     for codec in CODECS {
-        let payload = pack(codec, &large());
-        let seen = (Offset::new(0), Some(LARGE), Some(LARGE));
-        assert_eq!(held(codec, &payload), [Ok(seen)], "{codec}");
-        assert_eq!(passed(codec, &payload), [Ok(seen)], "{codec}");
-        assert_eq!(pieced(codec, &payload), [Ok(seen)], "{codec}");
+        for (timestamp_delta, timestamp) in [(-1, None), (0, Some(0)), (1, Some(1))] {
+            let payload = pack(codec, &large_at(timestamp_delta));
+            let timestamp = timestamp.map(Timestamp::new);
+            let seen = (Offset::new(0), timestamp, Some(LARGE), Some(LARGE));
+            assert_eq!(held(codec, &payload), [Ok(seen)], "{codec}");
+            assert_eq!(passed(codec, &payload), [Ok(seen)], "{codec}");
+            assert_eq!(pieced(codec, &payload), [Ok(seen)], "{codec}");
+        }
     }
 }
 
