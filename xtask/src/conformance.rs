@@ -5,6 +5,7 @@
 //! tool beside each (`NAME.dump.txt` beside `NAME/`).
 
 mod binary;
+mod coordinator;
 mod dump;
 mod legacy;
 mod rebuild;
