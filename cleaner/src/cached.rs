@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use alluvium_record_format::{CorruptKind, Corruption, Entry, Offset, Position};
+use alluvium_record_format::{Batch, CorruptKind, Corruption, Entry, Offset, Position};
 use alluvium_segment::page_cache::drop_pages;
 use alluvium_segment::{BatchWalker, Segment};
 
@@ -31,8 +31,8 @@ pub(crate) fn let_go(segment: &Segment, bytes: &[Range<u64>]) {
     }
 }
 
-/// Holds the offsets of a walk to what no checksum covers: they begin in their segment, rise, and
-/// end before the next one.
+/// Holds a walk to what no checksum covers, that offsets begin in their segment, rise, and end before
+/// the next one; and to a count in each batch that does not hide what it holds.
 #[derive(Debug)]
 pub(crate) struct Rising {
     /// All that comes lies above.
@@ -65,6 +65,21 @@ impl Rising {
             return Err(wrong(last));
         }
         self.last = last;
-        Ok(())
+        match entry {
+            Entry::Batch(batch) if batch.header().record_count() == 0 => is_empty(batch),
+            _ => Ok(()),
+        }
     }
 }
+
+/// Whoever reads a batch that counts no record passes over its payload: it would go unseen.
+fn is_empty(batch: &Batch<'_>) -> Result<(), Corruption> {
+    if batch.payload().is_empty() {
+        return Ok(());
+    }
+    let at = batch.position().saturating_add_len(RECORD_COUNT_AT);
+    Err(CorruptKind::record_count(0).at(at))
+}
+
+/// Where in a batch the record count stands.
+const RECORD_COUNT_AT: usize = 57;

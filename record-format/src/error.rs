@@ -271,6 +271,12 @@ impl CorruptKind {
         Self::Crc { stored, computed }
     }
 
+    /// A record count of `found`, which cannot be.
+    #[must_use]
+    pub const fn record_count(found: i32) -> Self {
+        Self::RecordCount { found }
+    }
+
     /// An offset, timestamp or size of `found`, outside its range.
     #[must_use]
     pub const fn out_of_range(found: i64) -> Self {

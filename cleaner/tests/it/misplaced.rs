@@ -1,4 +1,5 @@
-//! Batches whose offsets do not belong where they lie: the cleaning ends, and nothing changes.
+//! Batches that cannot be what they say they are, under a right checksum: the cleaning ends, and
+//! nothing changes.
 
 use std::fs;
 
@@ -27,6 +28,16 @@ fn records(base: i64, count: usize) -> Vec<u8> {
 /// The same batch with another last offset, under a checksum that agrees.
 fn ending(mut bytes: Vec<u8>, last_offset_delta: i32) -> Vec<u8> {
     bytes[23..27].copy_from_slice(&last_offset_delta.to_be_bytes());
+    signed(bytes)
+}
+
+/// The same batch, said to hold no record.
+fn uncounted(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes[57..61].fill(0);
+    signed(bytes)
+}
+
+fn signed(mut bytes: Vec<u8>) -> Vec<u8> {
     let crc = Batch::parse(&bytes, Position::new(0)).unwrap().compute_crc();
     bytes[17..21].copy_from_slice(&crc.to_be_bytes());
     bytes
@@ -34,14 +45,23 @@ fn ending(mut bytes: Vec<u8>, last_offset_delta: i32) -> Vec<u8> {
 
 /// The cleaning, also a dry one, ends with damage of this offset at the byte of this segment, and
 /// changes nothing.
-fn refuses(fixture: &Fixture, options: CleanOptions, (base, at): (i64, usize), offset: i64) {
+fn refuses(fixture: &Fixture, options: CleanOptions, place: (i64, usize), offset: i64) {
+    refuses_as(CorruptKind::out_of_range(offset), fixture, options, place);
+}
+
+fn refuses_as(
+    kind: CorruptKind,
+    fixture: &Fixture,
+    options: CleanOptions,
+    (base, at): (i64, usize),
+) {
     let before = fixture.files();
     for options in [options.clone().dry_run(true), options] {
         let error = fixture.clean(&options).unwrap_err();
         let CleanError::Corrupt { path, source, .. } = error else { panic!("{error:?}") };
         assert_eq!(path, fixture.dir.path().join(format!("{base:020}.log")));
         assert_eq!(source.position().get() as usize, at);
-        assert_eq!(source.kind(), CorruptKind::out_of_range(offset));
+        assert_eq!(source.kind(), kind);
         assert_eq!(fixture.files(), before);
     }
 }
@@ -95,4 +115,26 @@ fn a_batch_that_begins_within_the_one_before_ends_the_cleaning() {
     let fixture = log(&[(0, &[first, records(5, 10)]), (20, &[records(20, 1)]), (30, &[])]);
     refuses(&fixture, options(0, 30), (0, at), 5);
     refuses(&fixture, options(20, 30), (0, at), 5);
+}
+
+/// Readers pass over its payload, and so would the cleaning: the records would go without a word.
+#[test]
+fn a_batch_that_counts_no_record_and_holds_some_ends_the_cleaning() {
+    let hidden = [records(0, 10), uncounted(records(10, 10))];
+    let at = hidden[0].len() + 57;
+    let fixture = log(&[(0, &hidden), (20, &[records(20, 10)]), (30, &[])]);
+    let kind = CorruptKind::record_count(0);
+    // In the dirty part, and in the clean one.
+    refuses_as(kind, &fixture, options(0, 30), (0, at));
+    refuses_as(kind, &fixture, options(20, 30), (0, at));
+    refuses_as(kind, &fixture, options(15, 30), (0, at));
+}
+
+/// What a cleaning leaves of a batch for its producer's sake.
+#[test]
+fn a_batch_that_counts_no_record_and_holds_none_is_cleaned() {
+    let mut empty = uncounted(records(10, 10))[..61].to_vec();
+    empty[8..12].copy_from_slice(&49_i32.to_be_bytes());
+    let fixture = log(&[(0, &[records(0, 10), signed(empty)]), (20, &[])]);
+    fixture.clean(&options(0, 20)).unwrap();
 }
