@@ -25,7 +25,8 @@ fn source(codec: Codec) -> Vec<u8> {
         if at % 7 != 0 {
             record = record.timestamp(Timestamp::new(1_700_000_000_000 + at * 1_000_000));
         }
-        record = match at % 3 {
+        // Of those that are copied, every third has no key, and every third a large one.
+        record = match at / 3 % 3 {
             0 => record,
             1 => record.key(key.as_bytes()),
             _ => record.key(&large[..100_000]),

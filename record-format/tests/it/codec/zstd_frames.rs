@@ -1,8 +1,10 @@
 //! Zstd frames with the headers that other writers choose.
 
-use alluvium_record_format::{Codec, CorruptKind, Decompressor};
+use alluvium_record_format::{Codec, CorruptKind, Decompressor, decompress};
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::CParameter;
+
+use crate::heap::left_of;
 
 /// The content, or `None` where it is refused as no such stream: at once and in pieces alike.
 fn read(payload: &[u8]) -> Option<Vec<u8>> {
@@ -115,6 +117,9 @@ fn the_checksum_of_a_zstd_frame_is_compared_with_the_content() {
         let mut damaged = sound.clone();
         damaged[sound.len() - back] ^= 1;
         assert_eq!(read(&damaged), None, "byte {back} from the end");
+        // Not for want of room, which is as much as the content takes.
+        let refused = decompress(Codec::Zstd, &damaged, 3, &mut Vec::new()).unwrap_err();
+        assert!(matches!(refused, CorruptKind::Compressed { .. }), "{refused}");
     }
 }
 
@@ -158,4 +163,29 @@ fn skippable_zstd_frames_of_all_sixteen_numbers_are_stepped_over() {
         assert_eq!(read(&[&content[..], &skippable].concat()), Some(b"one".to_vec()));
         assert_eq!(read(&[&content[..], &skippable[..10]].concat()), None);
     }
+}
+
+#[test]
+fn a_trimmed_decompressor_keeps_no_large_window_of_zstd() {
+    let payload = frame(&header(0x00, &[0x80]), b"one", 3); // a window of 64 MiB
+    let mut decompressor = Decompressor::new();
+    let (left, ()) = left_of(|| {
+        let mut decoder = decompressor.decoder(Codec::Zstd, &payload).unwrap();
+        let mut out = Vec::new();
+        while decoder.pull(&mut out).unwrap() > 0 {}
+        decompressor.trim();
+    });
+    assert!(left < 5 << 20, "keeps {left} bytes");
+}
+
+/// The library looks at the size of what it reads at once; in pieces it misses it where the last
+/// block is empty.
+#[test]
+fn a_zstd_frame_of_less_than_it_names_is_refused_at_once_and_in_pieces() {
+    let mut payload = frame(&header(0xa0, &100_000_u32.to_le_bytes()), &[7; 300], 300);
+    payload[9] &= !1; // not the last block
+    payload.extend([1, 0, 0]);
+    assert_eq!(read(&payload), None);
+    payload[5..9].copy_from_slice(&300_u32.to_le_bytes());
+    assert_eq!(read(&payload), Some(vec![7; 300]));
 }
