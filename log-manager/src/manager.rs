@@ -249,7 +249,7 @@ impl Shared {
 fn abandon_in(hosted: &Hosted, dir: &Arc<DataDir>) -> bool {
     let lies_there = Arc::ptr_eq(&hosted.dir, dir);
     if lies_there {
-        hosted.log.abandon();
+        hosted.log.abandon_at_once();
     }
     lies_there
 }

@@ -65,13 +65,20 @@ impl Log {
 
 impl Log {
     /// Closes the log as it is: nothing is written, cut or synced, and blocks that it has on the
-    /// disk ahead of its end stay. For a log whose disk has failed, or that is to be deleted.
+    /// disk ahead of its end stay. For a log that is to be deleted: who is about to rename its files
+    /// has done so when this returns.
     pub fn abandon(&self) {
+        self.abandon_at_once();
+        self.shared.settle_layout();
+    }
+
+    /// As [`abandon`](Self::abandon), for a log whose disk has failed. Whoever changes its segments
+    /// is not waited for: it may wait for the checkpoints, which wait for locks of the caller.
+    pub(crate) fn abandon_at_once(&self) {
         let shared = &*self.shared;
         shared.lifecycle.store(CLOSED, Ordering::Release);
         shared.needs_recovery.store(true, Ordering::Release);
         drop(shared.writer.lock().active.take());
-        shared.settle_layout();
         shared.doomed.let_go();
         shared.in_flight.refuse();
         shared.notifier.notify();

@@ -1,9 +1,13 @@
 //! Many segments that retention drops at once, and what a power cut brings back of them.
 
 use std::io::{self, ErrorKind};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
 
-use alluvium_log_manager::{Isolation, LeaderRequest, Log, LogConfig, LogManager, NewLog};
+use alluvium_log_manager::{
+    Isolation, LeaderRequest, Log, LogConfig, LogError, LogManager, NewLog,
+};
 use alluvium_record_format::{LeaderEpoch, Offset};
 use alluvium_segment::{Io, IoCall, IoVerdict};
 
@@ -156,5 +160,36 @@ fn where_the_log_start_cannot_be_written_nothing_is_dropped_and_the_disk_goes_of
     log.delete_old_segments().unwrap_err();
     let calls = calls(&cluster);
     assert!(!calls.iter().any(|call| call.ends_with(".deleted")), "{calls:?}");
+    assert_eq!(manager.offline_dirs().len(), 1);
+}
+
+/// The manager takes its logs out of service under a lock that every checkpoint needs, and a
+/// retention that has one written waits for that.
+#[test]
+fn a_disk_that_fails_beside_a_retention_is_retired_at_once() {
+    let cluster = Cluster::new(1);
+    let (manager, _) = cluster.start();
+    let log = eight(&manager);
+    let other = manager.get_or_create(&t(1), &NewLog::new().is_new()).unwrap();
+    let ((begin, begun), (tell, told)) = (mpsc::channel(), mpsc::channel());
+    let told = Mutex::new(told);
+    cluster.faults.watch(move |call| {
+        if matches!(call, IoCall::Write { path, .. } if path.to_string_lossy().contains("log-start"))
+        {
+            begin.send(()).unwrap();
+            // A tick that never comes back fails the test.
+            told.lock().unwrap().recv_timeout(Duration::from_mins(1)).unwrap();
+        }
+    });
+    thread::scope(|scope| {
+        let manager = &manager;
+        scope.spawn(move || {
+            begun.recv().unwrap();
+            drop(other.dir_failed(LogError::NotDeletable));
+            manager.tick();
+            tell.send(()).unwrap();
+        });
+        log.delete_old_segments().unwrap_err();
+    });
     assert_eq!(manager.offline_dirs().len(), 1);
 }
