@@ -94,6 +94,22 @@ fn a_transaction_index_longer_than_its_log_is_made_new_and_not_read() {
     }
 }
 
+/// What was open at its first offset is replayed beside the snapshots, which stay as they are.
+#[test]
+fn a_segment_recovered_after_a_clean_stop_knows_the_transactions_before_it() {
+    let disk = Disk::new();
+    disk.segment_with_indexes(0, &TestBatch::new(0, 1).producer(9, 0, 0).transactional().bytes());
+    disk.segment_with_indexes(1, &marker(1, (9, 0), TxnOutcome::Abort, 0));
+    disk.segment_with_indexes(2, &TestBatch::new(2, 1).bytes());
+    disk.load(&unclean());
+    let aborted = disk.files()["00000000000000000001.txnindex"].clone();
+    assert_eq!(aborted.len(), 34);
+    std::fs::remove_file(disk.path().join("00000000000000000001.index")).unwrap();
+    disk.write("00000000000000000001.txnindex", b"");
+    disk.load(&clean(3));
+    assert_eq!(disk.files()["00000000000000000001.txnindex"], aborted);
+}
+
 /// FR-041: recovery finds the same entry as an append.
 #[test]
 fn the_time_index_names_the_first_batch_that_reached_the_maximum() {
