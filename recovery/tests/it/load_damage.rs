@@ -408,6 +408,17 @@ fn batches_that_come_twice_are_cut_and_cost_nothing_before_them() {
     }
 }
 
+#[test]
+fn an_empty_last_segment_that_begins_where_the_one_before_it_ends_is_no_overlap() {
+    let disk = Disk::new();
+    disk.segment_with_indexes(0, &TestBatch::new(0, 1).bytes());
+    disk.segment_with_indexes(1, b"");
+    for config in [unclean(), clean(1)] {
+        let log = disk.load(&config);
+        assert_eq!((log.log_end_offset.get(), log.report.warnings.len()), (1, 0));
+    }
+}
+
 /// An append at offset 1 would be acknowledged, and hidden behind the old record of that offset.
 #[test]
 fn a_stray_segment_does_not_take_the_log_end_back_into_the_one_before_it() {
