@@ -154,8 +154,8 @@ impl Fuzzer {
         program.arg(format!("-max_total_time={}", time.as_secs().max(1)));
         program.arg(format!("-seed={}", u32::try_from(seed).unwrap_or(u32::MAX)));
         program.arg(format!("-artifact_prefix={}/", found.display()));
-        program.args(["-timeout=20", "-rss_limit_mb=2048", "-max_len=16384"]);
-        program.arg("-print_final_stats=1").arg(&corpus);
+        program.args(["-timeout=20", "-rss_limit_mb=2048", "-print_final_stats=1"]);
+        program.args(lengths(target)).arg(&corpus);
         let out = program.output().with_context(|| format!("cannot start {target}"))?;
         let said = String::from_utf8_lossy(&out.stderr);
         if !out.status.success() {
@@ -173,7 +173,7 @@ impl Fuzzer {
         let (corpus, small) = (self.corpus().join(target), self.work.join("small").join(target));
         workspace::empty_dir(&small)?;
         let mut program = self.program(target);
-        program.args(["-merge=1", "-max_len=16384"]).arg(&small).arg(&corpus);
+        program.arg("-merge=1").args(lengths(target)).arg(&small).arg(&corpus);
         let out = program.output().with_context(|| format!("cannot start {target}"))?;
         ensure!(out.status.success(), "cannot merge the corpus of {target}");
         workspace::empty_dir(&corpus)?;
@@ -188,6 +188,16 @@ impl Fuzzer {
         // Leaks are none of a library that forbids unsafe code; the check costs a second a run.
         program.env("ASAN_OPTIONS", "detect_leaks=0");
         program
+    }
+}
+
+/// How long inputs are. Bytes of a file grow as the fuzzer learns its form; lists of things to do
+/// are worth little while they are short, and what finds rare features in them costs as much as they.
+fn lengths(target: &str) -> &'static [&'static str] {
+    match target {
+        "log" => &["-max_len=512", "-len_control=0", "-entropic=0"],
+        "loader" | "index_rebuild" | "builder" => &["-max_len=4096", "-len_control=0"],
+        _ => &["-max_len=16384"],
     }
 }
 
