@@ -29,9 +29,11 @@ pub(crate) fn run(flags: &flags::Semver) -> Result<()> {
         .collect();
     let home = workspace::scratch().join("semver");
     let (tree, target) = (home.join("tree"), home.join("target"));
+    // In one place, one after the other: what others wrote is compiled once.
     unpack(&flags.baseline, &home, &tree)?;
-    let old = describe(&tree, &target.join("old"), &packages)?;
-    let new = describe(workspace::root(), &target.join("new"), &packages)?;
+    let old = describe(&tree, &target, &packages)?;
+    copy_here(&tree)?;
+    let new = describe(&tree, &target, &packages)?;
     let mut broken = 0;
     for (name, new) in &new {
         match old.get(name) {
@@ -53,7 +55,22 @@ fn unpack(commit: &str, home: &Path, tree: &Path) -> Result<()> {
     git.args(["archive", "--format", "tar", "--output"]).arg(&archive).arg(commit);
     workspace::run(&mut git)?;
     let mut tar = workspace::command("tar");
-    workspace::run(tar.arg("--extract").arg("--file").arg(&archive).arg("--directory").arg(tree))
+    // As new as they look: cargo would take what it has built of other sources for theirs.
+    tar.args(["--extract", "--touch", "--file"]).arg(&archive).arg("--directory").arg(tree);
+    workspace::run(&mut tar)
+}
+
+/// Puts the sources as they are now into a folder.
+fn copy_here(tree: &Path) -> Result<()> {
+    workspace::empty_dir(tree)?;
+    for path in workspace::files()? {
+        let (from, to) = (workspace::root().join(&path), tree.join(&path));
+        if let Some(dir) = to.parent() {
+            fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        }
+        fs::copy(&from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
+    }
+    Ok(())
 }
 
 /// What the libraries of the workspace at `root` show.
