@@ -90,8 +90,8 @@ fn describe(root: &Path, target: &Path, packages: &[String]) -> Result<BTreeMap<
     Ok(found)
 }
 
-/// Prints how a crate differs; returns whether its version allows that.
-fn compare(name: &str, old: &Surface, new: &Surface) -> bool {
+/// What users of the old must change for the new.
+fn breaks(old: &Surface, new: &Surface) -> Vec<String> {
     let mut breaks = Vec::new();
     for (item, shape) in &old.items {
         match new.items.get(item) {
@@ -100,20 +100,30 @@ fn compare(name: &str, old: &Surface, new: &Surface) -> bool {
             Some(_) => {}
         }
     }
-    let added: Vec<_> =
-        new.items.iter().filter(|(item, _)| !old.items.contains_key(*item)).collect();
-    for (item, shape) in &added {
-        if shape.breaks_when_added {
+    for (item, shape) in &new.items {
+        if shape.breaks_when_added && !old.items.contains_key(item) && old.holds(owner(item)) {
             breaks.push(format!("added, and users must follow: {item}"));
         }
     }
+    breaks
+}
+
+/// The path of the enum or trait that this is a member of.
+fn owner(item: &str) -> &str {
+    item.rsplit_once("::").map_or(item, |(owner, _)| owner)
+}
+
+/// Prints how a crate differs; returns whether its version allows that.
+fn compare(name: &str, old: &Surface, new: &Surface) -> bool {
+    let breaks = breaks(old, new);
+    let added = new.items.keys().filter(|item| !old.items.contains_key(*item)).count();
     let allowed = breaks.is_empty() || may_break(&old.version, &new.version);
     println!(
         "{name} {} -> {}: {} items, {} added, {} breaking{}",
         old.version,
         new.version,
         new.items.len(),
-        added.len(),
+        added,
         breaks.len(),
         if allowed { "" } else { ", which this version does not allow" },
     );
@@ -136,7 +146,20 @@ fn may_break(old: &str, new: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::may_break;
+    use super::*;
+
+    #[test]
+    fn a_new_variant_breaks_users_of_an_enum_that_was_there_alone() {
+        let old = Surface::of([("a::Old (enum)", false), ("a::Old::One (variant)", true)]);
+        let mut now = vec![("a::Old (enum)", false), ("a::Old::One (variant)", true)];
+        now.extend([("a::New (enum)", false), ("a::New::One (variant)", true)]);
+        assert_eq!(breaks(&old, &Surface::of(now.clone())), [""; 0]);
+        now.push(("a::Old::Two (variant)", true));
+        let text = "added, and users must follow: a::Old::Two (variant)";
+        assert_eq!(breaks(&old, &Surface::of(now.clone())), [text]);
+        now.remove(1);
+        assert_eq!(breaks(&old, &Surface::of(now))[0], "gone: a::Old::One (variant)");
+    }
 
     #[test]
     fn only_the_first_number_that_is_not_0_allows_a_break() {

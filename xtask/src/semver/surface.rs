@@ -49,6 +49,20 @@ impl Surface {
         Ok(surface)
     }
 
+    /// One that holds these items, without a description.
+    #[cfg(test)]
+    pub(crate) fn of<'a>(items: impl IntoIterator<Item = (&'a str, bool)>) -> Self {
+        let shape = |breaks_when_added| Shape { text: String::new(), breaks_when_added };
+        let items = items.into_iter().map(|(item, must)| (item.to_owned(), shape(must))).collect();
+        Self { version: String::new(), items }
+    }
+
+    /// Whether users reach anything as `path`.
+    pub(crate) fn holds(&self, path: &str) -> bool {
+        let after = self.items.range(format!("{path} (")..).next();
+        after.is_some_and(|(item, _)| item.starts_with(&format!("{path} (")))
+    }
+
     /// Notes an item that users reach as `path`, and what it holds.
     fn visit(&mut self, all: &Crate, item: &Item, path: &str, must_follow: bool) {
         let Some((kind, inner)) = item.inner.as_object().and_then(|inner| inner.iter().next())
