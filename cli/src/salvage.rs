@@ -56,7 +56,7 @@ const EXAMPLES: &str = "\
 Examples:
   alluvium salvage /var/lib/kafka/data/orders-0 /mnt/rescue/orders-0
 
-Exit codes: 0 nothing was lost, 1 something was, 2 wrong usage or an I/O error.";
+Exit codes: 0 nothing was lost, 1 something was lost or mended, 2 wrong usage or an I/O error.";
 
 /// Runs the command.
 pub(crate) fn run(args: &SalvageArgs, console: &mut Console) -> Result<(), CliError> {
