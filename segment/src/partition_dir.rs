@@ -31,6 +31,9 @@ pub struct PartitionDir {
     segments: Mutex<HashMap<Offset, Vec<Weak<Segment>>>>,
     /// Names were made or changed since the directory was last synced.
     names_unsynced: AtomicBool,
+    /// Held while the directory is synced, so that who finds nothing to sync need not ask whether
+    /// somebody else is still at it.
+    syncing: Mutex<()>,
 }
 
 impl PartitionDir {
@@ -70,6 +73,7 @@ impl PartitionDir {
             pool: Arc::clone(pool),
             segments: Mutex::default(),
             names_unsynced: AtomicBool::new(false),
+            syncing: Mutex::new(()),
         }
     }
 
@@ -135,12 +139,14 @@ impl PartitionDir {
     }
 
     /// Makes the names in the directory durable, if one changed since the last call: the second
-    /// half of making a new file durable, after its bytes.
+    /// half of making a new file durable, after its bytes. Waits for a call that is under way: what
+    /// was changed before the call is durable when it returns, whoever syncs it.
     ///
     /// # Errors
     ///
     /// `Io`; the names then still count as not durable.
     pub fn sync_names(&self) -> Result<(), SegmentError> {
+        let _one_at_a_time = self.syncing.lock();
         if !self.names_unsynced.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
@@ -151,7 +157,8 @@ impl PartitionDir {
         })
     }
 
-    /// To be told of a file that somebody else made, renamed or removed in the directory.
+    /// To be told of a file that somebody else made, renamed or removed in the directory: after the
+    /// change, even one that failed. Told before, a sync beside it would take it for durable.
     pub fn names_changed(&self) {
         self.names_unsynced.store(true, Ordering::Release);
     }

@@ -17,5 +17,6 @@ mod replace;
 mod residency;
 mod roll;
 mod support;
+mod syncing;
 mod times;
 mod truncate;
