@@ -96,8 +96,9 @@ impl SnapshotDir {
         }
         let deleted = snapshot_name(offset).with_suffix(Suffix::Deleted);
         let to = self.dir.file_path(deleted);
+        let renamed = rename(self.dir.io(), &self.path(offset), &to);
         self.dir.names_changed();
-        match rename(self.dir.io(), &self.path(offset), &to) {
+        match renamed {
             Ok(()) => Ok(Some(deleted)),
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
@@ -121,8 +122,9 @@ impl SnapshotStore for SnapshotDir {
     }
 
     fn write(&mut self, offset: Offset, bytes: &[u8], sync: bool) -> Result<(), FileError> {
+        let written = write_file(self.dir.io(), &self.path(offset), bytes, sync);
         self.dir.names_changed();
-        write_file(self.dir.io(), &self.path(offset), bytes, sync)?;
+        written?;
         self.offsets.insert(offset);
         Ok(())
     }

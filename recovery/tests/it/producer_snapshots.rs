@@ -1,12 +1,15 @@
 //! Snapshots of a log: taken, loaded, dropped.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use alluvium_record_format::{Offset, ProducerId, Timestamp};
 use alluvium_recovery::{
     AppendOrigin, AppendRequest, Prepared, ProducerState, ProducerStateConfig, SnapshotDir,
     SnapshotStore,
 };
+use alluvium_segment::{Io, IoCall, IoHook, IoVerdict, PartitionDir};
 
 use crate::batches::TestBatch;
 use crate::directory::Disk;
@@ -173,4 +176,46 @@ fn a_snapshot_goes_with_its_segment() {
     assert!(disk.has("00000000000000000003.snapshot.deleted"));
     assert_eq!(snapshots.mark_deleted(Offset::new(3)).unwrap(), None);
     assert_eq!(offsets(&snapshots), [0; 0]);
+}
+
+/// Has the names of a directory synced just before one is made or changed, as a flush beside it may.
+#[derive(Default)]
+struct SyncBefore {
+    dir: OnceLock<Weak<PartitionDir>>,
+    syncs: AtomicUsize,
+}
+
+impl IoHook for SyncBefore {
+    fn before(&self, call: &IoCall<'_>) -> IoVerdict {
+        match call {
+            IoCall::SyncDir { .. } => drop(self.syncs.fetch_add(1, Ordering::AcqRel)),
+            IoCall::Rename { .. } | IoCall::Open { create: true, .. } => {
+                if let Some(dir) = self.dir.get().and_then(Weak::upgrade) {
+                    dir.sync_names().unwrap();
+                }
+            }
+            _ => {}
+        }
+        IoVerdict::Proceed
+    }
+}
+
+/// Told of the name before the change, the directory took a sync in between for it.
+#[test]
+fn the_name_of_a_snapshot_that_a_sync_has_come_before_is_synced_by_the_next() {
+    let hook = Arc::new(SyncBefore::default());
+    let disk = Disk::with_io(Io::with_hook(Arc::clone(&hook) as Arc<dyn IoHook>));
+    hook.dir.set(Arc::downgrade(disk.dir())).unwrap();
+    let mut snapshots = SnapshotDir::open(disk.dir()).unwrap();
+    let mut is_synced_after = |what: &str, change: &dyn Fn(&mut SnapshotDir)| {
+        change(&mut snapshots);
+        let before = hook.syncs.load(Ordering::Acquire);
+        disk.dir().sync_names().unwrap();
+        assert_eq!(hook.syncs.load(Ordering::Acquire), before + 1, "{what}");
+    };
+    let offset = Offset::new(3);
+    is_synced_after("written", &|snapshots| snapshots.write(offset, b"bytes", true).unwrap());
+    is_synced_after("marked", &|snapshots| {
+        assert!(snapshots.mark_deleted(offset).unwrap().is_some());
+    });
 }

@@ -24,8 +24,7 @@ impl FileStep {
     /// `ReadOnly`; `Gone` if the file is not there; `Io`.
     pub fn run(self, dir: &PartitionDir) -> Result<(), SegmentError> {
         dir.lock()?;
-        dir.names_changed();
-        match self {
+        let changed = match self {
             Self::Remove(name) => {
                 let path = dir.file_path(name);
                 dir.io().remove(&path).map_err(|e| SegmentError::file(IoOp::Remove, &path, e))
@@ -36,7 +35,9 @@ impl FileStep {
                 let renamed = dir.io().rename(&from, &to);
                 renamed.map_err(|e| SegmentError::file(IoOp::Rename, &from, e))
             }
-        }
+        };
+        dir.names_changed();
+        changed
     }
 }
 

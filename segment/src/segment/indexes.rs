@@ -241,9 +241,7 @@ impl Segment {
         let _alone = self.maintenance.lock();
         let guard = self.transactions()?;
         let Some(index) = guard.as_ref() else { return Ok(()) };
-        if index.is_empty() {
-            self.dir.names_changed();
-        }
+        let is_first = index.is_empty();
         let path = self.path(FileKind::TransactionIndex);
         let position = u64::try_from(index.len() * TransactionIndex::ENTRY_LEN).unwrap_or(u64::MAX);
         self.dir
@@ -252,7 +250,11 @@ impl Segment {
             .map_err(|source| SegmentError::file(IoOp::Write, &path, source))?;
         index.set_path(path);
         self.transaction_index.mark_unsynced();
-        index.append(txn).map_err(SegmentError::index)
+        let appended = index.append(txn).map_err(SegmentError::index);
+        if is_first {
+            self.dir.names_changed();
+        }
+        appended
     }
 
     /// Empties the transaction index: its entries come again, from recovery.
@@ -411,8 +413,9 @@ impl Segment {
             Err(IndexError::Io { source, .. })
                 if self.is_active() && source.kind() == io::ErrorKind::NotFound =>
             {
+                let created = create();
                 self.dir.names_changed();
-                create()
+                created
             }
             other => other,
         }

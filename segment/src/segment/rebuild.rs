@@ -105,8 +105,9 @@ impl Segment {
         };
         let file = match io.open(&path, true) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                let created = io.create_new(&path);
                 self.dir.names_changed();
-                io.create_new(&path).map_err(fail(IoOp::Create))?
+                created.map_err(fail(IoOp::Create))?
             }
             other => other.map_err(fail(IoOp::Open))?,
         };
