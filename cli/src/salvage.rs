@@ -14,7 +14,7 @@ use alluvium_segment::{Io, PartitionDirName};
 use clap::Args;
 use serde_json::json;
 
-use self::neighbours::{Near, epoch_of, next_head};
+use self::neighbours::{Ahead, Near, epoch_of};
 
 use crate::console::Console;
 use crate::data_dir::DataDir;
@@ -112,7 +112,8 @@ fn copy(
     let mut later = partition.logs().skip(1);
     for (segment, file) in partition.logs() {
         let file = LogFile::open(&file.path)?;
-        let near = Near::new(segment.base, later.next().map(|(_, file)| file))?;
+        let next = later.next().map(|(segment, file)| (segment.base, file));
+        let near = Near::new(segment.base, next)?;
         if salvage.kept == 0 && segment.base.get() > 0 {
             let start = salvage.log.truncate_fully_and_start_at(segment.base, None);
             start.map_err(|source| CliError::Log { source })?;
@@ -158,12 +159,11 @@ impl Salvage<'_> {
         console: &mut Console,
     ) -> Result<(), CliError> {
         let mut walk = Walk::new(file, 0);
-        let mut ahead = Walk::new(file, 0);
-        next_head(&mut ahead)?;
+        let mut ahead = Ahead::new(file)?;
         loop {
             match walk.step()? {
                 Step::Entry(head) => {
-                    let next = next_head(&mut ahead)?.or(near.next);
+                    let next = ahead.behind(&head)?.or(near.next);
                     let end = self.log.log_end_offset();
                     let reason = match walk.entry(&head)? {
                         Ok(entry) => match near.misplaced(&head, end, next.as_ref()) {

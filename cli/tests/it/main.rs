@@ -19,6 +19,7 @@ mod prop_salvage;
 mod repair;
 mod residency;
 mod retain;
+mod salvage_neighbours;
 mod stat;
 mod verify;
 mod verify_flips;
