@@ -93,7 +93,7 @@ proptest! {
     }
 }
 
-/// What no checksum covers: base offset and leader epoch. Each bit of both, in each of three
+/// What no checksum covers: base offset and leader epoch. Five bits of each, in each of three
 /// batches.
 #[test]
 fn a_flipped_offset_or_epoch_costs_its_batch_at_most() {
