@@ -6,14 +6,20 @@ use alluvium_record_format::{
 
 /// The bytes of Kafka's file that follow ours, if a coordinator has appended them: ours stand before
 /// them unchanged, and they are markers alone, of one record each, in a later leader epoch than
-/// `latest` and at the offsets from `end` on. Else nothing: then the files differ.
+/// `latest` and at the offsets from `end` on. Else nothing: then the files differ. Nothing either
+/// where the first of them follows ours in the file as it was before both recoveries: Kafka's has
+/// kept it, and ours has cut it off.
 pub(super) fn appended<'k>(
     ours: &[u8],
     kafkas: &'k [u8],
+    before: &[u8],
     latest: Option<LeaderEpoch>,
     end: Offset,
 ) -> &'k [u8] {
     let Some(later) = kafkas.strip_prefix(ours) else { return &[] };
+    if before.strip_prefix(ours).is_some_and(|cut| begins_alike(later, cut)) {
+        return &[];
+    }
     let mut next = end;
     let mut entries = Entries::new(later, Position::new(0));
     let are_markers = entries.by_ref().all(|entry| match entry {
@@ -24,6 +30,14 @@ pub(super) fn appended<'k>(
         _ => false,
     });
     if are_markers { later } else { &[] }
+}
+
+/// Whether both begin with the same entry.
+fn begins_alike(later: &[u8], cut: &[u8]) -> bool {
+    let Some(Ok(Entry::Batch(first))) = Entries::new(later, Position::new(0)).next() else {
+        return false;
+    };
+    cut.starts_with(first.bytes())
 }
 
 fn is_marker(batch: &Batch<'_>, latest: Option<LeaderEpoch>, at: Offset) -> bool {
@@ -76,7 +90,12 @@ mod tests {
     }
 
     fn taken(kafkas: &[u8]) -> usize {
-        appended(OURS, kafkas, Some(LeaderEpoch::new(3)), Offset::new(7)).len()
+        taken_from(kafkas, OURS)
+    }
+
+    /// As [`taken`], where the file was like this before it was recovered.
+    fn taken_from(kafkas: &[u8], before: &[u8]) -> usize {
+        appended(OURS, kafkas, before, Some(LeaderEpoch::new(3)), Offset::new(7)).len()
     }
 
     #[test]
@@ -97,6 +116,20 @@ mod tests {
         }
         assert_eq!(taken(&[&OURS[1..], &marker].concat()), 0);
         assert_eq!(taken(&[OURS, OURS, &marker].concat()), 0);
+    }
+
+    #[test]
+    fn nothing_is_taken_that_our_recovery_has_cut_off() {
+        let (first, second) = (batch(7, 4, true), batch(8, 4, true));
+        let kafkas = [OURS, &first, &second].concat();
+        for cut in [&first[..], &kafkas[OURS.len()..], &[&first, &second[..20]].concat()] {
+            assert_eq!(taken_from(&kafkas, &[OURS, cut].concat()), 0);
+        }
+        // A torn end, another batch, or another file is what Kafka's recovery cuts off too.
+        let torn = [OURS, &first[..first.len() - 1]].concat();
+        for before in [&torn, &[OURS, &second].concat(), &first, &Vec::new()] {
+            assert_eq!(taken_from(&kafkas, before), first.len() + second.len());
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(super) fn check(
     workspace::empty_dir(&copy)?;
     copy_tree(&dir.join("unclean"), &copy)?;
     let theirs = dir.join("recovered");
-    recover_all(&copy, &theirs, topics, tally)?;
+    recover_all(&copy, &dir.join("unclean"), &theirs, topics, tally)?;
     for partition in entries(&theirs)?.into_iter().filter(|path| path.is_dir()) {
         let ours = copy.join(name(&partition));
         compare_files(&ours, &partition, tally)?;
@@ -45,10 +45,16 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Opens every partition as after a crash, appends what a coordinator of Kafka's did then, and closes
-/// it cleanly. The clock stands where the last
-/// record was written: producers whose last record is older than a day are forgotten.
-fn recover_all(disk: &Path, theirs: &Path, topics: &Topics, tally: &mut Tally) -> Result<()> {
+/// Opens every partition of a copy of `unclean` as after a crash, appends what a coordinator of
+/// Kafka's did then, and closes it cleanly. The clock stands where the last record was written:
+/// producers whose last record is older than a day are forgotten.
+fn recover_all(
+    disk: &Path,
+    unclean: &Path,
+    theirs: &Path,
+    topics: &Topics,
+    tally: &mut Tally,
+) -> Result<()> {
     let lock = DirLock::acquire(disk).context("cannot lock the copy")?;
     let pool = FilePool::new(100);
     let clock = Arc::new(ManualClock::new(last_written(disk)?));
@@ -69,7 +75,7 @@ fn recover_all(disk: &Path, theirs: &Path, topics: &Topics, tally: &mut Tally) -
             .lock(lock.clone())
             .pool(Arc::clone(&pool));
         let recovered = options.open(&partition).map_err(anyhow::Error::from).and_then(|log| {
-            go_on(&log, &partition, &theirs.join(&text))?;
+            go_on(&log, &partition, &theirs.join(&text), &unclean.join(&text))?;
             Ok(log.close()?)
         });
         tally.check(&format!("recovery of {text}"), recovered.map(drop));
@@ -79,12 +85,14 @@ fn recover_all(disk: &Path, theirs: &Path, topics: &Topics, tally: &mut Tally) -
 
 /// Appends the markers that a coordinator of Kafka's appended after its recovery, where that is all
 /// that its active segment holds more than ours.
-fn go_on(log: &Log, ours: &Path, theirs: &Path) -> Result<()> {
+fn go_on(log: &Log, ours: &Path, theirs: &Path, unclean: &Path) -> Result<()> {
     let Some((base, _)) = log.segments().last().copied() else { return Ok(()) };
     let read = |dir: &Path| fs::read(dir.join(format!("{base:020}.log", base = base.get())));
     let (Ok(our), Ok(their)) = (read(ours), read(theirs)) else { return Ok(()) };
-    let latest = log.latest_epoch();
-    let markers = coordinator::appended(&our, &their, latest, log.log_end_offset());
+    // The segment may be new.
+    let before = read(unclean).unwrap_or_default();
+    let (latest, end) = (log.latest_epoch(), log.log_end_offset());
+    let markers = coordinator::appended(&our, &their, &before, latest, end);
     for entry in Entries::new(markers, Position::new(0)) {
         let Entry::Batch(batch) = entry? else { continue };
         let epoch = batch.header().leader_epoch().context("a marker has an epoch")?;
