@@ -119,7 +119,8 @@ fn tell(partition: &Partition, target: Offset, console: &mut Console) -> Result<
             }
         }
     }
-    let left = kept.unwrap_or(target);
+    // A log start inside the batch that goes is where the log ends then.
+    let left = kept.unwrap_or(target).max(log_start.min(target));
     console.print(format_args!("{name}: would cut from offset {end} to {left}\n"));
     if target <= log_start {
         console.print(format_args!("  the log starts at {log_start}: all of its records go\n"));

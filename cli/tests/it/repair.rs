@@ -151,6 +151,28 @@ fn truncate_leaves_the_end_that_the_next_start_finds() {
     }
 }
 
+/// `DeleteRecords` moves the log start into the batch of 3 to 5.
+#[test]
+fn truncate_tells_the_end_of_a_log_that_starts_inside_the_cut_batch() {
+    for (to, end) in [("3", 3), ("4", 4), ("5", 4), ("6", 6), ("2", 2)] {
+        let dir = scratch(&[
+            (LOG, &three_batches()),
+            ("log-start-offset-checkpoint", b"0\n1\nt 0 4\n"),
+            ("recovery-point-offset-checkpoint", b"0\n1\nt 0 9\n"),
+        ]);
+        let dry = run(dir.path(), &["truncate", "t-0", "--to", to, "--dry-run"]);
+        let cut = run(dir.path(), &["truncate", "t-0", "--to", to]);
+        assert_eq!(cut.text(), format!("t-0: cut from offset 9 to {end}\n"), "{}", cut.stderr);
+        let told = format!("t-0: would cut from offset 9 to {end}\n");
+        assert!(dry.text().starts_with(&told), "{to}: {}", dry.text());
+        let starts = dir.path().join("log-start-offset-checkpoint");
+        let start = end.min(4);
+        assert_eq!(fs::read_to_string(starts).unwrap(), format!("0\n1\nt 0 {start}\n"), "{to}");
+        let stat = objects(&run(dir.path(), &["checkpoints", "--json", "."])).remove(0);
+        assert_eq!(stat["log_end_offset"], end, "{to}");
+    }
+}
+
 #[test]
 fn the_marker_of_a_clean_stop_stays_away_from_checkpoints_beyond_the_end() {
     let dir = scratch(&[
