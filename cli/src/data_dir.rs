@@ -172,7 +172,7 @@ impl DataDir {
     }
 }
 
-/// The recovery point of a partition, in the checkpoint of its log directory.
+/// The recovery point and the start of a partition, in the checkpoints of its log directory.
 #[derive(Debug)]
 struct KeptInCheckpoint {
     dir: PathBuf,
@@ -181,17 +181,49 @@ struct KeptInCheckpoint {
 
 impl RecoveryPointKeeper for KeptInCheckpoint {
     fn lower(&self, offset: Offset) -> Result<(), FileError> {
-        let (io, kind) = (Io::new(), CheckpointKind::RecoveryPoint);
-        let mut checkpoint = match OffsetCheckpoint::read(&io, kind, &self.dir) {
+        // A start beyond the end takes what is appended after the cut along.
+        for kind in [CheckpointKind::RecoveryPoint, CheckpointKind::LogStart] {
             // One that is damaged says nothing: then everything is recovered.
-            Err(error) if error.damage().is_some() => return Ok(()),
-            read => read?,
-        };
-        if checkpoint.offset(&self.partition).is_none_or(|kept| kept <= offset) {
-            return Ok(());
+            let Some(checkpoint) = self.read(kind)? else { continue };
+            if checkpoint.offset(&self.partition).is_some_and(|kept| kept > offset) {
+                self.write(kind, checkpoint, offset)?;
+            }
         }
+        Ok(())
+    }
+
+    fn keep_log_start(&self, offset: Offset) -> Result<bool, FileError> {
+        let kind = CheckpointKind::LogStart;
+        // One that is damaged is left to who looks after it.
+        let Some(checkpoint) = self.read(kind)? else { return Ok(false) };
+        if checkpoint.offset(&self.partition) == Some(offset) {
+            return Ok(true);
+        }
+        match self.write(kind, checkpoint, offset) {
+            // What is to make room must not need any.
+            Err(error) if error.is_storage_full() => Ok(false),
+            written => written.map(|()| true),
+        }
+    }
+}
+
+impl KeptInCheckpoint {
+    /// What a checkpoint says; nothing where it is damaged.
+    fn read(&self, kind: CheckpointKind) -> Result<Option<OffsetCheckpoint>, FileError> {
+        match OffsetCheckpoint::read(&Io::new(), kind, &self.dir) {
+            Err(error) if error.damage().is_some() => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    fn write(
+        &self,
+        kind: CheckpointKind,
+        mut checkpoint: OffsetCheckpoint,
+        offset: Offset,
+    ) -> Result<(), FileError> {
         checkpoint.insert(self.partition.clone(), offset);
-        checkpoint.write(&io, kind, &self.dir)
+        checkpoint.write(&Io::new(), kind, &self.dir)
     }
 }
 
@@ -243,5 +275,61 @@ pub(crate) fn data_dir(dir: &Path, console: &mut Console) -> Result<DataDir, Cli
         DirKind::LogDir => DataDir::read(dir, console),
         DirKind::Partition => DataDir::above(dir, console),
         DirKind::Neither => Err(CliError::NotKafka { path: dir.to_path_buf() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: &str = "log-start-offset-checkpoint";
+    const POINT: &str = "recovery-point-offset-checkpoint";
+
+    fn keeper(dir: &Path) -> KeptInCheckpoint {
+        KeptInCheckpoint { dir: dir.to_path_buf(), partition: TopicPartition::new("t", 0) }
+    }
+
+    #[test]
+    fn a_log_start_is_kept_as_it_is_now_whatever_was_kept_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let (kept, path) = (keeper(dir.path()), dir.path().join(START));
+        for before in [None, Some(7), Some(8), Some(900)] {
+            let other = "u 3 5";
+            let entries = before.map_or_else(
+                || format!("0\n1\n{other}\n"),
+                |before| format!("0\n2\nt 0 {before}\n{other}\n"),
+            );
+            fs::write(&path, entries).unwrap();
+            assert!(kept.keep_log_start(Offset::new(8)).unwrap());
+            assert_eq!(fs::read_to_string(&path).unwrap(), format!("0\n2\nt 0 8\n{other}\n"));
+        }
+        fs::remove_file(&path).unwrap();
+        assert!(kept.keep_log_start(Offset::new(8)).unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "0\n1\nt 0 8\n");
+    }
+
+    #[test]
+    fn a_log_start_is_not_kept_over_a_damaged_checkpoint() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(START);
+        fs::write(&path, "0\n2\nt 0 4\n").unwrap();
+        assert!(!keeper(dir.path()).keep_log_start(Offset::new(8)).unwrap());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "0\n2\nt 0 4\n");
+    }
+
+    #[test]
+    fn what_is_kept_goes_down_to_a_cut_and_never_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = keeper(dir.path());
+        for name in [START, POINT] {
+            fs::write(dir.path().join(name), "0\n1\nt 0 8\n").unwrap();
+        }
+        for (cut, expected) in [(9, 8), (8, 8), (3, 3), (5, 3)] {
+            kept.lower(Offset::new(cut)).unwrap();
+            for name in [START, POINT] {
+                let text = fs::read_to_string(dir.path().join(name)).unwrap();
+                assert_eq!(text, format!("0\n1\nt 0 {expected}\n"), "{name} at {cut}");
+            }
+        }
     }
 }

@@ -136,6 +136,37 @@ fn a_run_drops_what_the_dry_run_says_and_moves_the_log_start() {
     assert_eq!((&stat["log_start_offset"], &stat["log_end_offset"]), (&214.into(), &240.into()));
 }
 
+/// One sync does for many segments, and only where the log start is durable before the first goes.
+#[test]
+fn many_segments_go_only_once_the_log_start_is_kept() {
+    let log = three_batches();
+    let batch = |base: u8| {
+        let mut bytes = log[..118].to_vec();
+        bytes[7] = base;
+        bytes
+    };
+    let bases = [0, 3, 6, 9, 12, 15];
+    let segments = bases.map(|base| (format!("t-0/{base:020}.log"), batch(base)));
+    let files = segments.each_ref().map(|(name, bytes)| (name.as_str(), &bytes[..]));
+    let dir = scratch(&files);
+    let obstacle = dir.path().join("log-start-offset-checkpoint.tmp");
+    fs::create_dir(&obstacle).unwrap();
+    let args = ["retain", "--set", "retention.bytes=118", "--set", "retention.ms=-1", "t-0"];
+    let failed = run(dir.path(), &args);
+    assert_eq!(failed.code, Some(2), "{}", failed.text());
+    assert!(failed.stderr.contains("log-start-offset-checkpoint"), "{}", failed.stderr);
+    for (name, bytes) in &segments {
+        assert!(fs::read(dir.path().join(name)).unwrap() == *bytes, "{name}");
+    }
+
+    fs::remove_dir(&obstacle).unwrap();
+    let done = run(dir.path(), &args);
+    assert!(done.text().contains("dropped 5 with 590 B; log start 15"), "{}", done.text());
+    let kept = fs::read_to_string(dir.path().join("log-start-offset-checkpoint")).unwrap();
+    assert_eq!(kept, "0\n1\nt 0 15\n");
+    assert_eq!(run(dir.path(), &["verify", "."]).code, Some(0));
+}
+
 /// Where all goes, a log of one empty segment stays, and offsets go on.
 #[test]
 fn a_log_whose_last_segment_goes_keeps_its_end() {
