@@ -1,20 +1,20 @@
 //! `alluvium salvage`: every sound batch of a damaged partition into a new one.
 
 mod neighbours;
+mod scan;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use alluvium_log_manager::{AppendError, Log, LogOptions};
-use alluvium_record_format::{
-    Batch, BatchMut, ControlRecord, Entry, LeaderEpoch, Offset, Position,
-};
+use alluvium_record_format::{Batch, BatchMut, ControlRecord, Entry, LeaderEpoch, Position};
 use alluvium_recovery::PartitionMetadata;
 use alluvium_segment::{Io, PartitionDirName};
 use clap::Args;
 use serde_json::json;
 
-use self::neighbours::{Ahead, Near, epoch_of};
+use self::neighbours::{Near, Place};
+use self::scan::{Lost, Piece, Scan};
 
 use crate::console::Console;
 use crate::data_dir::DataDir;
@@ -24,7 +24,7 @@ use crate::log_file::LogFile;
 use crate::partition::{Partition, must_be_partition};
 use crate::readable::Count;
 use crate::settings::TopicArgs;
-use crate::walk::{Head, Step, Walk};
+use crate::walk::Head;
 
 /// Copy every sound batch of a damaged partition into a new directory that Kafka opens
 ///
@@ -158,62 +158,56 @@ impl Salvage<'_> {
         near: &Near,
         console: &mut Console,
     ) -> Result<(), CliError> {
-        let mut walk = Walk::new(file, 0);
-        let mut ahead = Ahead::new(file)?;
-        loop {
-            match walk.step()? {
-                Step::Entry(head) => {
-                    let next = ahead.behind(&head)?.or(near.next);
-                    let end = self.log.log_end_offset();
-                    let reason = match walk.entry(&head)? {
-                        Ok(entry) => match near.misplaced(&head, end, next.as_ref()) {
-                            None => self.entry(&entry, (file, &head), next.as_ref(), console)?,
-                            misplaced => misplaced,
-                        },
-                        Err(corruption) => Some(corruption.kind().to_string()),
-                    };
-                    match reason {
-                        None => self.kept += 1,
-                        Some(reason) => {
-                            let offsets = Some((head.base_offset, head.last_offset));
-                            let range = (head.position, head.position + head.size);
-                            self.lose(file, range, offsets, &reason, console)?;
-                        }
-                    }
+        let places = near.places(file, self.epoch)?;
+        let mut places = places.iter().peekable();
+        let mut scan = Scan::new(file);
+        while let Some(piece) = scan.step()? {
+            let head = match piece {
+                Piece::Sound(head) => head,
+                Piece::Lost(lost) => {
+                    self.lose(file, &lost, console)?;
+                    continue;
                 }
-                Step::Damage { at, corruption, .. } => {
-                    let reason = corruption.kind().to_string();
-                    let end = walk.position().max(at);
-                    self.lose(file, (at, end), None, &reason, console)?;
+            };
+            let place = Place::at(&mut places, head.position);
+            let (base, last) = (head.base_offset, head.last_offset);
+            let reason = match (scan.walk().entry(&head)?, place) {
+                (Ok(Entry::Batch(batch)), Some(place)) if place.is_in_order => {
+                    self.batch(&batch, (file, &head), place.epoch, console)?
                 }
-                Step::Tail { at, left, .. } => {
-                    self.lose(file, (at, at + left), None, "no whole batch", console)?;
+                (Ok(Entry::Legacy(_)), _) => {
+                    Some("a message of magic 0 or 1, which is not written".to_owned())
                 }
-                Step::End => return Ok(()),
+                (Ok(_), _) if near.holds(&head) => {
+                    Some(format!("offsets {base} to {last} do not fit in between their neighbours"))
+                }
+                (Ok(_), _) => Some(format!("offsets {base} to {last} lie outside of the segment")),
+                (Err(corruption), _) => Some(corruption.kind().to_string()),
+            };
+            match reason {
+                None => self.kept += 1,
+                Some(reason) => {
+                    let bytes = (head.position, head.position + head.size);
+                    let lost = Lost { bytes, offsets: Some((base, last)), reason };
+                    self.lose(file, &lost, console)?;
+                }
             }
         }
+        Ok(())
     }
 
-    /// Appends a sound entry; says why one is not.
-    fn entry(
+    /// Appends a sound batch; says why one is not.
+    fn batch(
         &mut self,
-        entry: &Entry<'_>,
+        batch: &Batch<'_>,
         place: (&LogFile, &Head),
-        next: Option<&Head>,
+        epoch: Option<LeaderEpoch>,
         console: &mut Console,
     ) -> Result<Option<String>, CliError> {
-        let Entry::Batch(batch) = entry else {
-            return Ok(Some("a message of magic 0 or 1, which is not written".to_owned()));
-        };
         if let Some(unsound) = self.unsound(batch) {
             return Ok(Some(unsound));
         }
         let found = batch.header().leader_epoch();
-        let Ok(epoch) = self.fitting(found, next.and_then(epoch_of)) else {
-            let (found, before) = (batch.header().leader_epoch_raw(), self.epoch);
-            let before = before.map_or(-1, LeaderEpoch::get);
-            return Ok(Some(format!("leader epoch {found} after epoch {before}")));
-        };
         let appended = if epoch == found && batch.header().leader_epoch_raw() >= -1 {
             self.append(batch.bytes(), epoch)
         } else {
@@ -267,23 +261,6 @@ impl Salvage<'_> {
         None
     }
 
-    /// The epoch that a batch is to have: its own, unless the next one goes on from the one before
-    /// without it. An error where it falls, and nobody says which of the two is wrong.
-    fn fitting(
-        &self,
-        found: Option<LeaderEpoch>,
-        next: Option<LeaderEpoch>,
-    ) -> Result<Option<LeaderEpoch>, ()> {
-        let before = self.epoch;
-        let Some(epoch) = found else { return Ok(None) };
-        let falls = before.is_some_and(|before| epoch < before);
-        match next.filter(|next| before.is_none_or(|before| before <= *next)) {
-            Some(next) if falls || next < epoch => Ok(before.or(Some(next))),
-            _ if falls => Err(()),
-            _ => Ok(found),
-        }
-    }
-
     /// Lists an epoch that was changed.
     fn mend(
         &mut self,
@@ -319,9 +296,7 @@ impl Salvage<'_> {
     fn lose(
         &mut self,
         file: &LogFile,
-        (start, end): (u64, u64),
-        offsets: Option<(Offset, Offset)>,
-        reason: &str,
+        Lost { bytes: (start, end), offsets, reason }: &Lost,
         console: &mut Console,
     ) -> Result<(), CliError> {
         self.lost += 1;

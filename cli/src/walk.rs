@@ -108,6 +108,11 @@ impl<'f> Walk<'f> {
         self.window.position() + self.given
     }
 
+    /// Has the next step go on at a byte inside the entry that was given out last, or at its end.
+    pub(crate) fn go_on_at(&mut self, byte: u64) {
+        self.given = byte.saturating_sub(self.window.position()).min(self.given);
+    }
+
     /// Moves on to the next entry.
     pub(crate) fn step(&mut self) -> Result<Step, CliError> {
         self.window.advance(std::mem::take(&mut self.given));

@@ -93,6 +93,82 @@ proptest! {
     }
 }
 
+/// What is done to one batch of 118 bytes.
+#[derive(Clone, Debug)]
+enum Harm {
+    Flip { byte: usize, bit: u8 },
+    Epoch { bit: u8 },
+    Lose { byte: usize },
+    Double { byte: usize },
+}
+
+fn harm() -> impl Strategy<Value = Harm> {
+    prop_oneof![
+        2 => (8..12_usize, 0..8_u8).prop_map(|(byte, bit)| Harm::Flip { byte, bit }),
+        4 => (16..118_usize, 0..8_u8).prop_map(|(byte, bit)| Harm::Flip { byte, bit }),
+        2 => (0..32_u8).prop_map(|bit| Harm::Epoch { bit }),
+        1 => (16..118_usize).prop_map(|byte| Harm::Lose { byte }),
+        1 => (16..118_usize).prop_map(|byte| Harm::Double { byte }),
+    ]
+}
+
+impl Harm {
+    fn of(&self, batch: &mut Vec<u8>) {
+        match *self {
+            Self::Flip { byte, bit } => batch[byte] ^= 1 << bit,
+            Self::Epoch { bit } => batch[15 - usize::from(bit / 8)] ^= 1 << (bit % 8),
+            Self::Lose { byte } => drop(batch.remove(byte)),
+            Self::Double { byte } => batch.insert(byte, batch[byte]),
+        }
+    }
+}
+
+/// The bytes of a batch without its leader epoch.
+fn but_epoch(batch: &[u8]) -> (&[u8], &[u8]) {
+    (&batch[..12], &batch[16..])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn batches_that_nothing_has_happened_to_are_all_kept(
+        harms in proptest::collection::vec((0..12_usize, harm()), 0..5),
+        raised in proptest::option::of((0..12_usize, 6..31_u8)),
+        is_split in any::<bool>(),
+    ) {
+        let batch = |number: usize| {
+            let mut batch = three_batches()[..118].to_vec();
+            batch[7] = u8::try_from(3 * number).unwrap();
+            batch
+        };
+        let whole: Vec<_> = (0..12).map(batch).collect();
+        let mut log = whole.clone();
+        if let Some((number, bit)) = raised {
+            log[number][7 - usize::from(bit / 8)] ^= 1 << (bit % 8);
+        }
+        for (number, harm) in &harms {
+            // Twice the same is none.
+            if log[*number].len() == 118 {
+                harm.of(&mut log[*number]);
+            }
+        }
+        let (first, second) = log.split_at(if is_split { 6 } else { 12 });
+        let mut files = vec![("t-0/00000000000000000000.log", first.concat())];
+        if is_split {
+            files.push(("t-0/00000000000000000018.log", second.concat()));
+        }
+        let files: Vec<_> = files.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
+        let dir = scratch(&files);
+        is_sound(dir.path(), "t-0")?;
+        let kept = fs::read(dir.path().join("out").join(files[0].0)).unwrap();
+        for (before, after) in whole.iter().zip(&log).filter(|(before, after)| before == after) {
+            let is_kept = kept.windows(118).any(|part| but_epoch(part) == but_epoch(before));
+            prop_assert!(is_kept, "offset {} of {}", before[7], after.len());
+        }
+    }
+}
+
 /// What no checksum covers: base offset and leader epoch. Five bits of each, in each of three
 /// batches.
 #[test]

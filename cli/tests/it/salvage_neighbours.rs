@@ -63,7 +63,7 @@ fn a_jump_over_a_broken_batch_to_behind_a_sound_one_is_found() {
     first[6] = 1;
     let (reasons, summary) = salvaged(&[(0, &[first, broken(3), last].concat())]);
     assert_eq!(summary["kept_batches"], 1, "{reasons:?}");
-    assert_eq!(reasons[0], "offsets 256 to 258 lie between 0 and 6");
+    assert_eq!(reasons[0], "offsets 256 to 258 do not fit in between their neighbours");
 }
 
 #[test]
@@ -90,4 +90,70 @@ fn the_next_segment_bounds_a_batch_where_nothing_in_it_is_sound() {
         assert_eq!((&summary["kept_batches"], &summary["end"]), (&1.into(), &3.into()));
         assert_eq!(reasons[0], "offsets 11 to 13 lie outside of the segment");
     }
+}
+
+/// Batches at 0, 3, 6 and so on, in leader epoch 0.
+fn many(count: u8) -> Vec<Vec<u8>> {
+    let batch = |number| {
+        let [mut batch, ..] = batches();
+        batch[7] = 3 * number;
+        batch
+    };
+    (0..count).map(batch).collect()
+}
+
+#[test]
+fn a_length_that_reaches_into_others_costs_its_own_batch() {
+    for length in [107, 105, 150, 300, 118 + 106, 2 * 118 + 106] {
+        let mut log = many(10);
+        log[3][8..12].copy_from_slice(&i32::to_be_bytes(length));
+        let (reasons, summary) = salvaged(&[(0, &log.concat())]);
+        assert_eq!(summary["kept_batches"], 9, "{length}: {reasons:?}");
+    }
+    let mut log = many(10);
+    log[3].remove(70);
+    let (reasons, summary) = salvaged(&[(0, &log.concat())]);
+    assert_eq!((&summary["kept_batches"], reasons.len()), (&9.into(), 1), "{reasons:?}");
+}
+
+#[test]
+fn two_wrong_epochs_in_a_row_become_those_around_them() {
+    for (epochs, mended) in [([7, 7], 2), ([7, 9], 2), ([9, 7], 2), ([7, -1], 1)] {
+        let mut log = many(10);
+        for (batch, epoch) in log[4..].iter_mut().zip(epochs) {
+            batch[12..16].copy_from_slice(&i32::to_be_bytes(epoch));
+        }
+        let (reasons, summary) = salvaged(&[(0, &log.concat())]);
+        assert_eq!((&summary["kept_batches"], &summary["mended"]), (&10.into(), &mended.into()));
+        assert!(reasons.is_empty(), "{epochs:?}: {reasons:?}");
+    }
+}
+
+/// The first segment ends in an epoch that the second one does not reach.
+#[test]
+fn an_epoch_that_falls_costs_no_batch() {
+    let mut log = many(10);
+    for (batch, epoch) in log.iter_mut().zip([0, 0, 0, 7, 7, 5, 6, 6, 6, 6]) {
+        batch[15] = epoch;
+    }
+    let (reasons, summary) = salvaged(&[(0, &log[..5].concat()), (15, &log[5..].concat())]);
+    assert_eq!((&summary["kept_batches"], reasons.len()), (&10.into(), 0), "{reasons:?}");
+}
+
+#[test]
+fn two_raised_offsets_cost_their_own_batches() {
+    let mut log = many(10);
+    (log[3][7], log[4][7]) = (60, 63);
+    let (reasons, summary) = salvaged(&[(0, &log.concat())]);
+    assert_eq!((&summary["kept_batches"], reasons.len()), (&8.into(), 2), "{reasons:?}");
+    assert_eq!(summary["end"], 30);
+}
+
+#[test]
+fn a_stray_batch_costs_none_around_it() {
+    let [first, .., stray] = batches();
+    let log = many(10);
+    let behind = [&log[5][..], &stray, &log[6..].concat()].concat();
+    let (reasons, summary) = salvaged(&[(0, &first), (15, &behind)]);
+    assert_eq!((&summary["kept_batches"], reasons.len()), (&6.into(), 1), "{reasons:?}");
 }
