@@ -5,8 +5,8 @@ use std::fmt;
 use alluvium_record_format::Offset;
 use alluvium_recovery::FileError;
 
-/// Keeps the recovery point of one log for its next open, and its start if it likes: [`LogManager`](crate::LogManager) does
-/// so in the checkpoints of its log directory.
+/// Keeps the recovery point of one log for its next open, and its start if it likes:
+/// [`LogManager`](crate::LogManager) does so in the checkpoints of its log directory.
 ///
 /// A log asks it before it cuts anything off. At its open it asks once more, where recovery has
 /// ended below the recovery point that it was given: the files are cut by then, which recovery does
@@ -39,7 +39,9 @@ pub trait RecoveryPointKeeper: fmt::Debug + Send + Sync {
     /// does for all. Else each loss is made durable before the next. Once it is kept, the log start
     /// may be forgotten only where [`Log::segments`](crate::Log::segments) begins there.
     ///
-    /// Called without the log's writer lock, and not once the log is closed.
+    /// Called without the log's writer lock. One that is asked while the log is closed comes after a
+    /// [`Log::close`](crate::Log::close) or [`Log::abandon`](crate::Log::abandon) has begun, and before
+    /// it returns; where the log's disk has failed, also later.
     ///
     /// # Errors
     ///
@@ -47,5 +49,22 @@ pub trait RecoveryPointKeeper: fmt::Debug + Send + Sync {
     fn keep_log_start(&self, offset: Offset) -> Result<bool, FileError> {
         let _ = offset;
         Ok(false)
+    }
+
+    /// Makes durable that the log may start at `offset`, because a truncation is about to move its
+    /// start down to there. Nothing is to be done where nothing is kept or what is kept does not lie
+    /// above `offset`; to be implemented by all who keep a log start. An open that is told of a start
+    /// above the log's end drops the whole log, and with it what was appended after the truncation.
+    ///
+    /// Called as [`lower`](Self::lower). Until the truncation is over,
+    /// [`Log::log_start_offset`](crate::Log::log_start_offset) still gives the start above: it must not
+    /// be kept again.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be written: the log directory goes offline, and nothing is cut.
+    fn lower_log_start(&self, offset: Offset) -> Result<(), FileError> {
+        let _ = offset;
+        Ok(())
     }
 }

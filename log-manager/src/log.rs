@@ -86,6 +86,8 @@ pub(crate) struct Shared {
     needs_recovery: AtomicBool,
     segments: ArcSwap<SegmentList>,
     log_start: AtomicI64,
+    /// No log start above is to be kept for the next open: a truncation is about to cut there.
+    log_start_limit: AtomicI64,
     log_end: AtomicI64,
     high_watermark: ArcSwap<LogPosition>,
     first_unstable: ArcSwapOption<LogPosition>,
@@ -154,6 +156,14 @@ impl Log {
     #[must_use]
     pub fn log_start_offset(&self) -> Offset {
         self.shared.log_start()
+    }
+
+    /// The log start that the next open may be told of: that of now, or the one that a truncation
+    /// under way leaves.
+    pub(crate) fn log_start_to_keep(&self) -> Offset {
+        // In this order: a cut that is over has moved the log start before it lifted the limit.
+        let limit = self.shared.log_start_limit.load(Ordering::Acquire);
+        self.shared.log_start().min(Offset::new(limit))
     }
 
     /// The offset of the next record.

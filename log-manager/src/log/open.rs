@@ -141,6 +141,7 @@ impl LogOptions {
             needs_recovery: AtomicBool::new(false),
             segments: ArcSwap::new(Arc::clone(&segments)),
             log_start: AtomicI64::new(loaded.log_start_offset.get()),
+            log_start_limit: AtomicI64::new(i64::MAX),
             log_end: AtomicI64::new(loaded.log_end_offset.get()),
             high_watermark: ArcSwap::from_pointee(LogPosition::somewhere(loaded.log_start_offset)),
             first_unstable: ArcSwapOption::empty(),

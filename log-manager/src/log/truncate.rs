@@ -15,7 +15,8 @@ impl Log {
     ///
     /// The cut is durable when the call returns: one sync of the segment, one of the directory. The
     /// recovery point is lowered before, and what is kept of it by a
-    /// [`RecoveryPointKeeper`](crate::RecoveryPointKeeper): two syncs more.
+    /// [`RecoveryPointKeeper`](crate::RecoveryPointKeeper): two syncs more, and as many again for a
+    /// log start that goes back.
     ///
     /// At or above the log end nothing is removed, but leader epochs that begin there are
     /// forgotten: two elections without records in between leave such.
@@ -27,7 +28,7 @@ impl Log {
     /// `OffsetOutOfRange` below 0, `Closed`. Where a file cannot be changed, the log stands half
     /// cut: its directory goes `Offline`, and recovery mends it.
     pub fn truncate_to(&self, offset: Offset) -> Result<bool, LogError> {
-        self.cut_at(offset, |writer, shared, config, effects| {
+        self.cut_at(offset, offset, |writer, shared, config, effects| {
             let (min, max) = (Offset::new(0), shared.log_end());
             if offset < min {
                 return Err(LogError::OffsetOutOfRange { offset, min, max });
@@ -37,7 +38,7 @@ impl Log {
                 return Ok(false);
             }
             let cut = if offset < writer.segments.first().base_offset() {
-                writer.restart_at(shared, config, offset, None, effects)
+                writer.restart_at(shared, config, offset, offset, effects)
             } else {
                 writer.cut(shared, config, offset, effects)
             };
@@ -58,12 +59,13 @@ impl Log {
         offset: Offset,
         log_start_offset: Option<Offset>,
     ) -> Result<(), LogError> {
-        self.cut_at(offset, |writer, shared, config, effects| {
+        let start = log_start_offset.unwrap_or(offset);
+        self.cut_at(offset, start, |writer, shared, config, effects| {
             let (min, max) = (Offset::new(0), Offset::MAX);
             if offset < min {
                 return Err(LogError::OffsetOutOfRange { offset, min, max });
             }
-            let restarted = writer.restart_at(shared, config, offset, log_start_offset, effects);
+            let restarted = writer.restart_at(shared, config, offset, start, effects);
             restarted.map_err(|error| shared.disk_failed(error))
         })
     }
@@ -76,22 +78,26 @@ impl Log {
         self.change_holding(self.shared.writer.lock(), (), work)
     }
 
-    /// As [`change`](Self::change), for a cut at `offset`: no flush, no retention and no replacement
-    /// runs beside it, and the recovery point does not lie above.
+    /// As [`change`](Self::change), for a cut at `offset` after which the log starts no higher than at
+    /// `start`: no flush, no retention and no replacement runs beside it, and neither the recovery
+    /// point nor a log start that is kept lies above.
     fn cut_at<T>(
         &self,
         offset: Offset,
+        start: Offset,
         work: impl FnOnce(&mut Writer, &Arc<Shared>, &LogConfig, &mut Effects) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
         let shared = &self.shared;
         let layout = shared.layout.lock();
         let flushing = shared.flushing.lock();
         loop {
+            let limit = shared.lower_log_start(offset, start)?;
             shared.lower_recovery_point(offset)?;
             let writer = shared.writer.lock();
             // A log start that has passed the cut meanwhile took the recovery point along.
-            if !shared.is_recovered_above(offset) {
-                return self.change_holding(writer, (flushing, layout), work);
+            if !shared.is_recovered_above(offset) && (limit.is_some() || !shared.lies_below(start))
+            {
+                return self.change_holding(writer, (limit, flushing, layout), work);
             }
         }
     }
@@ -115,7 +121,42 @@ impl Log {
     }
 }
 
+/// Keeps a log start above that of a cut from being kept anew until the cut is over.
+struct LogStartLimit<'a>(&'a Shared);
+
+impl Drop for LogStartLimit<'_> {
+    fn drop(&mut self) {
+        self.0.log_start_limit.store(i64::MAX, Ordering::Release);
+    }
+}
+
 impl Shared {
+    /// Lowers the log start where it is kept, for a cut at `offset` that is about to move it down to
+    /// `start`.
+    fn lower_log_start(
+        &self,
+        offset: Offset,
+        start: Offset,
+    ) -> Result<Option<LogStartLimit<'_>>, LogError> {
+        self.check_open()?;
+        if offset < Offset::new(0) || !self.lies_below(start) {
+            return Ok(None);
+        }
+        // First, so that no checkpoint is written with the log start that there is still.
+        self.log_start_limit.store(start.get(), Ordering::Release);
+        let limit = LogStartLimit(self);
+        if let Some(keeper) = &self.keeper {
+            let lowered = keeper.lower_log_start(start);
+            lowered.map_err(|source| self.disk_failed(LogError::File { source }))?;
+        }
+        Ok(Some(limit))
+    }
+
+    /// Whether this is below the log start.
+    fn lies_below(&self, start: Offset) -> bool {
+        start < self.log_start()
+    }
+
     /// Lowers the recovery point to a cut that is about to be made, where it is kept too.
     fn lower_recovery_point(&self, offset: Offset) -> Result<(), LogError> {
         self.check_open()?;
@@ -197,7 +238,7 @@ impl Writer {
         shared: &Shared,
         config: &LogConfig,
         offset: Offset,
-        log_start_offset: Option<Offset>,
+        start: Offset,
         effects: &mut Effects,
     ) -> Result<(), LogError> {
         let at = offset.get();
@@ -220,7 +261,6 @@ impl Writer {
         self.publish_epochs(shared);
         effects.write_epochs();
         self.forget_producers(offset)?;
-        let start = log_start_offset.unwrap_or(offset);
         shared.log_start.store(start.get(), Ordering::Release);
         self.rebuild_producers(shared, offset)?;
         self.set_high_watermark(shared, offset);

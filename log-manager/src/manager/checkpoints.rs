@@ -79,7 +79,7 @@ fn offset_of(log: &Log, kind: CheckpointKind) -> Option<Offset> {
         CheckpointKind::RecoveryPoint => Some(log.recovery_point()),
         CheckpointKind::HighWatermark => Some(log.high_watermark()),
         CheckpointKind::LogStart => {
-            let start = log.log_start_offset();
+            let start = log.log_start_to_keep();
             let first = log.segments().first().map(|(base, _)| *base);
             Some(start).filter(|start| Some(*start) > first)
         }

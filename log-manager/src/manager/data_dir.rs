@@ -31,7 +31,7 @@ pub(super) struct DataDir {
     strays: Mutex<Vec<String>>,
     /// What a truncation lowers before it cuts.
     pub(super) recovery_points: Kept,
-    /// What a long retention raises before it drops anything.
+    /// What a long retention raises before it drops anything, and a truncation lowers.
     pub(super) log_starts: Kept,
 }
 
@@ -195,11 +195,17 @@ impl RecoveryPointKeeper for KeptInCheckpoint {
     }
 
     fn keep_log_start(&self, offset: Offset) -> Result<bool, FileError> {
+        // A higher one is that of the log now: one that goes back is lowered here first.
         let does = |kept: Option<Offset>| kept.is_some_and(|kept| kept >= offset);
         match self.dir.log_starts.change(self, offset, does) {
             // What is to make room must not need any.
             Err(error) if error.is_storage_full() => Ok(false),
             other => other.map(|()| true),
         }
+    }
+
+    fn lower_log_start(&self, offset: Offset) -> Result<(), FileError> {
+        let does = |kept: Option<Offset>| kept.is_none_or(|kept| kept <= offset);
+        self.dir.log_starts.change(self, offset, does)
     }
 }

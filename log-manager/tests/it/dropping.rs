@@ -20,6 +20,12 @@ const COUNT: i64 = 8;
 /// A log of eight segments with one record each, and an empty active one; all of them are to go.
 fn eight(manager: &LogManager) -> Log {
     let log = manager.get_or_create(&t(0), &NewLog::new().is_new()).unwrap();
+    fill(&log);
+    log
+}
+
+/// Gives an empty log eight segments, all of which are to go.
+fn fill(log: &Log) {
     for _ in 0..COUNT {
         let request = LeaderRequest::new(LeaderEpoch::new(0));
         log.append_as_leader(&mut batch(&[(None, NOW.get())]), request).unwrap();
@@ -28,7 +34,6 @@ fn eight(manager: &LogManager) -> Log {
     log.flush(true).unwrap();
     log.update_high_watermark(log.log_end_offset()).unwrap();
     log.set_config(keep(Some(0)));
-    log
 }
 
 fn keep(retention_bytes: Option<u64>) -> LogConfig {
@@ -192,4 +197,59 @@ fn a_disk_that_fails_beside_a_retention_is_retired_at_once() {
         log.delete_old_segments().unwrap_err();
     });
     assert_eq!(manager.offline_dirs().len(), 1);
+}
+
+/// The next start would find the old log start above the end, and drop what was flushed below it. A
+/// checkpoint that is written beside the cut must not bring it back.
+#[test]
+fn a_log_start_that_goes_back_is_lowered_where_it_is_kept_before_anything_is_cut() {
+    for cut in ["fully", "to 3", "fully, beside checkpoints"] {
+        let cluster = Cluster::new(1);
+        let (manager, _) = cluster.start();
+        let log = eight(&manager);
+        assert_eq!(log.delete_old_segments().unwrap(), 8);
+        log.set_config(keep(None));
+        assert_eq!(cluster.read("d1/log-start-offset-checkpoint"), "0\n1\nt 0 8\n", "{cut}");
+        let beside = manager.clone();
+        cluster.faults.watch(move |call| {
+            let is_names = matches!(call, IoCall::SyncDir { path, .. } if path.ends_with("t-0"));
+            if is_names && cut.ends_with("checkpoints") {
+                beside.write_checkpoints();
+            }
+        });
+        calls(&cluster);
+        if cut.starts_with("to 3") {
+            assert!(log.truncate_to(Offset::new(3)).unwrap());
+        } else {
+            log.truncate_fully_and_start_at(Offset::new(3), None).unwrap();
+        }
+        cluster.faults.clear();
+        let calls = calls(&cluster);
+        let lowered = position(&calls, "rename log-start-offset-checkpoint");
+        assert!(lowered < position(&calls, "rename 00000000000000000008.log.deleted"), "{calls:?}");
+        let request = LeaderRequest::new(LeaderEpoch::new(0));
+        log.append_as_leader(&mut batch(&[(None, NOW.get())]), request).unwrap();
+        log.flush(false).unwrap();
+        drop((log, manager));
+        let (manager, _) = cluster.start();
+        let log = manager.log(&t(0)).unwrap();
+        let found = (log.log_start_offset().get(), log.log_end_offset().get());
+        assert_eq!(found, (3, 4), "{cut}");
+        assert_eq!(read(&log, 3).unwrap(), [(3, 3)], "{cut}");
+    }
+}
+
+/// It shares the name of its partition with the log, on another disk.
+#[test]
+fn retention_keeps_the_log_start_of_a_copy_on_its_way_on_the_disk_of_the_copy() {
+    let cluster = Cluster::new(2);
+    let (manager, _) = cluster.start();
+    let log = manager.get_or_create(&t(0), &NewLog::new().dir(cluster.path("d1"))).unwrap();
+    manager.write_checkpoints();
+    let copy = manager.create_future(&t(0), cluster.path("d2")).unwrap();
+    fill(&copy);
+    assert_eq!(copy.delete_old_segments().unwrap(), 8);
+    assert_eq!(cluster.read("d2/log-start-offset-checkpoint"), "0\n1\nt 0 8\n");
+    assert_eq!(cluster.read("d1/log-start-offset-checkpoint"), "0\n0\n");
+    assert_eq!((copy.log_start_offset(), log.log_start_offset()), (Offset::new(8), Offset::new(0)));
 }
