@@ -37,18 +37,18 @@ impl Log {
     /// be recovered when it is opened again.
     pub fn close(&self) -> Result<Closed, LogError> {
         let shared = &*self.shared;
-        {
+        let sealed = {
             let mut writer = shared.writer.lock();
             shared.check_open()?;
             shared.lifecycle.store(CLOSED, Ordering::Release);
-            if let Some(active) = writer.active.take() {
-                active.seal()?;
-            }
-        }
+            writer.active.take().map_or(Ok(()), |active| active.seal().map(drop))
+        };
         shared.settle_layout();
         shared.doomed.let_go();
         shared.in_flight.refuse_and_wait();
         shared.notifier.notify();
+        // Also of a log that is closed badly nothing runs any more.
+        sealed?;
         let end = shared.log_end();
         shared.flush(offset_after(end, 1), end)?;
         let mut writer = shared.writer.lock();
