@@ -7,6 +7,7 @@
 mod commits;
 mod fixture;
 mod readers;
+mod retention;
 mod waiting;
 
 use std::env;

@@ -6,7 +6,4 @@
 ///
 /// Taken before the flush lock and the writer's lock, never after.
 #[derive(Debug, Default)]
-pub(super) struct Layout {
-    /// Whether retention has dropped a segment and not synced the directory since.
-    pub(super) is_loss_unsynced: bool,
-}
+pub(super) struct Layout;

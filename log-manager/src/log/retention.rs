@@ -9,7 +9,7 @@ use alluvium_segment::{Segment, Suffix};
 use tracing::field::Empty;
 
 use super::segments::bytes_of;
-use super::{Effects, Layout, Log, LogError, SegmentList, Shared, Writer};
+use super::{Effects, Log, LogError, SegmentList, Shared, Writer};
 use crate::LogConfig;
 use crate::RetentionPlan;
 use crate::retention::{Judge, RetentionFinding, RetentionRule, RetentionState};
@@ -24,7 +24,9 @@ impl Log {
     /// A crash leaves no hole that anybody reads: each loss is durable before the next, by one sync of
     /// the directory a segment. Where more than three go and a
     /// [`RecoveryPointKeeper`](crate::RecoveryPointKeeper) keeps the log start, that is durable
-    /// before the first, and one sync does for all. Appends go on meanwhile; truncations, replacements and a close wait.
+    /// before the first, and one sync does for all. When it returns, all losses are durable. Appends
+    /// go on meanwhile; a truncation and a replacement wait until the next 500 segments at most are
+    /// gone, a close for the next one.
     ///
     /// Source: `UnifiedLog.deleteOldSegments` in Kafka.
     ///
@@ -167,18 +169,26 @@ struct Leaving {
 }
 
 impl Shared {
-    /// Drops what the rules no longer keep. Appends go on beside all of it but the move of the log
-    /// start and the change of the list.
+    /// Drops what the rules no longer keep, some segments at a time. Appends go on beside all of it
+    /// but the move of the log start and the change of the list. Where the active segment may go too,
+    /// it and those before it are judged once more while appends wait.
     fn delete_old_segments(&self, effects: &mut Effects) -> Result<usize, LogError> {
         let config = self.config.load();
         let (name, segments, bytes) = (self.name(), Empty, Empty);
         let span = tracing::info_span!("retention", log = name, segments, bytes).entered();
-        let mut layout = self.layout.lock();
         let (mut deleted, mut deleted_bytes) = (0, 0);
         for &rule in RetentionRule::of(&config) {
-            let gone = self.delete_for(rule, &config, &mut layout, effects)?;
-            deleted += gone.len();
-            deleted_bytes += bytes_of(&gone);
+            loop {
+                // Let go of each time: a truncation that waits comes in between.
+                let layout = self.layout.lock();
+                let gone = self.delete_for(rule, &config, effects)?;
+                drop(layout);
+                deleted += gone.len();
+                deleted_bytes += bytes_of(&gone);
+                if gone.len() < MOST_AT_ONCE {
+                    break;
+                }
+            }
         }
         if deleted > 0 {
             span.record("segments", deleted).record("bytes", deleted_bytes);
@@ -186,27 +196,31 @@ impl Shared {
         Ok(deleted)
     }
 
-    /// Drops the oldest segments that one rule no longer keeps, and returns them.
+    /// Drops the oldest segments that one rule no longer keeps, [`MOST_AT_ONCE`] at most, and returns
+    /// them.
     fn delete_for(
         &self,
         rule: RetentionRule,
         config: &LogConfig,
-        layout: &mut Layout,
         effects: &mut Effects,
     ) -> Result<Vec<Arc<Segment>>, LogError> {
         self.check_open()?;
-        let (segments, watermark) = (self.segments.load_full(), self.high_watermark.load().offset);
-        let mut count = self.count_for(rule, config, &segments)?;
+        let (segments, judged_at) = (self.segments.load_full(), self.retention_state());
+        let mut count = self.count_for(rule, config, &segments, judged_at)?;
         if count == 0 {
             return Ok(Vec::new());
         }
         let mut writer = self.writer.lock();
         self.check_open()?;
-        if count == segments.len() || self.high_watermark.load().offset < watermark {
+        let watermark = self.high_watermark.load().offset;
+        if count == segments.len() || watermark < judged_at.high_watermark {
             // What was appended meanwhile may keep the active segment, and a watermark that was
             // moved back keeps more.
             let segments = Arc::clone(&writer.segments);
-            count = self.count_for(rule, config, &segments)?;
+            count = self.count_for(rule, config, &segments, self.retention_state())?;
+            if count == 0 {
+                return Ok(Vec::new());
+            }
             if count == segments.len() {
                 writer.roll(self, config, None, effects)?;
             }
@@ -215,7 +229,7 @@ impl Shared {
         let mut leaving = writer.leave_first(count, self, effects)?;
         drop(writer);
         let is_start_kept = self.keep_log_start(count)?;
-        let (snapshots, removed) = self.rename_all(&mut leaving, is_start_kept, layout);
+        let (snapshots, removed) = self.rename_all(&mut leaving, is_start_kept);
         let Leaving { segments: gone, .. } = leaving;
         let mut writer = self.writer.lock();
         // Also where one could not go: the list says what is on the disk.
@@ -227,15 +241,16 @@ impl Shared {
         removed.map(|()| gone)
     }
 
-    /// How many of the oldest segments one rule no longer keeps.
+    /// How many of the oldest segments one rule no longer keeps, as far as they go at once.
     fn count_for(
         &self,
         rule: RetentionRule,
         config: &LogConfig,
         segments: &SegmentList,
+        state: RetentionState,
     ) -> Result<usize, LogError> {
         let mut count = 0;
-        for found in Judge::new(rule, config, self.retention_state(), segments.all()) {
+        for found in Judge::new(rule, config, state, segments.all()).take(MOST_AT_ONCE) {
             let found = found?;
             warn_of_future(self, found);
             if !found.lets_go() {
@@ -252,14 +267,13 @@ impl Shared {
         &self,
         leaving: &mut Leaving,
         is_start_kept: bool,
-        layout: &mut Layout,
     ) -> (Vec<PathBuf>, Result<(), LogError>) {
         let mut snapshots = Vec::new();
         let mut gone = 0;
         let removed = leaving.segments.iter().try_for_each(|oldest| {
             // A close waits.
             self.check_open()?;
-            if std::mem::replace(&mut layout.is_loss_unsynced, true) && !is_start_kept {
+            if gone > 0 && !is_start_kept {
                 // A crash must not keep the loss of this one and forget that of the one before.
                 self.sync_names()?;
             }
@@ -269,9 +283,9 @@ impl Shared {
             Ok(())
         });
         leaving.segments.truncate(gone);
-        // Before the list begins at the log start, which need not be kept any more then.
-        let synced = if is_start_kept { self.sync_names() } else { Ok(()) };
-        layout.is_loss_unsynced &= !is_start_kept || synced.is_err();
+        // Before the list begins at the log start, which need not be kept any more then: no
+        // checkpoint holds it, and what came back would be read.
+        let synced = self.sync_names();
         (snapshots, removed.and(synced))
     }
 
@@ -319,3 +333,7 @@ fn warn_of_future(shared: &Shared, found: RetentionFinding) {
 
 /// With more, to keep the log start first takes fewer syncs: two for its file, one of the names.
 const MOST_BY_SYNCS: usize = 3;
+
+/// After as many, who waits to change the log comes in between. Without a keeper each takes a sync of
+/// the directory, a few milliseconds on a hard disk.
+const MOST_AT_ONCE: usize = 500;

@@ -253,3 +253,24 @@ fn retention_keeps_the_log_start_of_a_copy_on_its_way_on_the_disk_of_the_copy() 
     assert_eq!(cluster.read("d1/log-start-offset-checkpoint"), "0\n0\n");
     assert_eq!((copy.log_start_offset(), log.log_start_offset()), (Offset::new(8), Offset::new(0)));
 }
+
+/// Between two rounds of it; a truncation waited for all of them.
+#[test]
+fn a_truncation_comes_in_between_where_very_many_segments_go() {
+    let cluster = Cluster::new(1);
+    let (manager, _) = cluster.start();
+    let log = manager.get_or_create(&t(0), &NewLog::new().is_new()).unwrap();
+    for _ in 0..501 {
+        let request = LeaderRequest::new(LeaderEpoch::new(0));
+        log.append_as_leader(&mut batch(&[(None, NOW.get())]), request).unwrap();
+        log.roll().unwrap();
+    }
+    log.update_high_watermark(log.log_end_offset()).unwrap();
+    log.set_config(keep(Some(0)));
+    calls(&cluster);
+    assert_eq!(log.delete_old_segments().unwrap(), 501);
+    let calls = calls(&cluster);
+    let syncs = calls.iter().filter(|call| *call == "sync-dir").count();
+    // The log start and the names for the first 500, the names for the last.
+    assert_eq!((syncs, bases(&log)), (3, vec![501]));
+}

@@ -38,6 +38,8 @@ pub(crate) struct LogHistory {
     flushed: i64,
     /// Records below may be gone.
     start: i64,
+    /// Records below are gone for good.
+    gone: i64,
     /// Records below may be gone if their key comes again.
     compacted: i64,
     /// A truncation is under way.
@@ -91,6 +93,7 @@ impl History {
             ("rolled", []) => log.named_end = NamedEnd::Yes,
             ("delete", &[to]) => log.start = log.start.max(to),
             ("deleted", &[to]) => log.start = to,
+            ("gone", &[to]) => log.gone = log.gone.max(to),
             ("end", &[end]) => log.open(end)?,
             ("moving", []) => log.is_moving = true,
             ("moved", []) => log.is_moving = false,
@@ -215,6 +218,7 @@ impl LogHistory {
             "the log starts at {start}, nobody went beyond {}",
             self.start
         );
+        ensure!(start >= self.gone, "the log starts at {start}, below {} is gone", self.gone);
         for record in found {
             let Found { offset, stamp } = *record;
             let is_live = self.live.get(&offset) == Some(&stamp);
@@ -336,6 +340,17 @@ mod tests {
         log.check(0, 6, &found([(0, 1), (1, 2), (2, 3), (5, 9)])).unwrap();
         assert!(log.check(0, 3, &found([(0, 1), (1, 2), (2, 3)])).is_err());
         assert!(log.check(0, 6, &found([(0, 1), (1, 2), (2, 3)])).is_err());
+    }
+
+    #[test]
+    fn what_retention_has_dropped_does_not_come_back() {
+        let dropped =
+            ["append t-0 1 3", "acked t-0", "flushed t-0 3", "delete t-0 2", "deleted t-0 2"];
+        let back = found([(1, 2), (2, 3)]);
+        told(&dropped).log("t-0").unwrap().check(1, 3, &back).unwrap();
+        let gone = told(&[&dropped[..], &["gone t-0 2"]].concat());
+        gone.log("t-0").unwrap().check(2, 3, &back[1..]).unwrap();
+        assert!(gone.log("t-0").unwrap().check(1, 3, &back).is_err());
     }
 
     #[test]

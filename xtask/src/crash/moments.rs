@@ -16,7 +16,8 @@ const RARE: [&str; 4] = ["truncate ", "compact ", "moving ", "delete "];
 const NEAR: u64 = 60;
 
 /// What it says when it owes more than before.
-const OWED: [&str; 6] = ["flushed ", "acked ", "truncated ", "deleted ", "moved ", "rolled "];
+const OWED: [&str; 7] =
+    ["flushed ", "acked ", "truncated ", "deleted ", "gone ", "moved ", "rolled "];
 
 /// How much each moment counts beside the others.
 #[derive(Debug)]

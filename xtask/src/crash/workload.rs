@@ -358,7 +358,11 @@ impl Workload {
         log.set_config(topic(Some(keep))?);
         log.delete_old_segments()?;
         log.set_config(topic(None)?);
-        self.mark(&format!("deleted {} {}", log.name(), log.log_start_offset()))
+        self.mark(&format!("deleted {} {}", log.name(), log.log_start_offset()))?;
+        match log.segments().first() {
+            Some((base, _)) => self.mark(&format!("gone {} {base}", log.name())),
+            None => Ok(()),
+        }
     }
 
     fn compact(&mut self, log: &Log) -> Result<()> {
