@@ -3,12 +3,16 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alluvium_record_format::{Offset, Timestamp};
 use alluvium_segment::replace::{
     FileStep, ReplaceStep, Replacement, plan_leftovers, split_overflowed,
 };
-use alluvium_segment::{ActiveSegment, FileKind, Segment, SegmentError, SegmentFileName, Suffix};
+use alluvium_segment::{
+    ActiveSegment, FileKind, Io, IoCall, IoHook, IoVerdict, Segment, SegmentError, SegmentFileName,
+    Suffix,
+};
 
 use crate::support::{Fixture, batch, birth, every_batch, moved, one, ranges, three};
 
@@ -33,15 +37,14 @@ fn load(fixture: &Fixture) -> Vec<(i64, Vec<(i64, i64)>)> {
 }
 
 /// Three segments of one batch each.
-fn three_segments() -> (Fixture, Vec<Arc<Segment>>) {
-    let fixture = Fixture::new();
+fn three_segments(fixture: &Fixture) -> Vec<Arc<Segment>> {
     let mut old = Vec::new();
     for (base, batch) in (0..).step_by(3).zip(three().chunks(118)) {
         let mut active = fixture.create(base, every_batch());
         active.append(batch).unwrap();
         old.push(active.seal().unwrap());
     }
-    (fixture, old)
+    old
 }
 
 fn cleaned(fixture: &Fixture, base: i64, log: &[u8]) -> Arc<Segment> {
@@ -53,13 +56,18 @@ fn cleaned(fixture: &Fixture, base: i64, log: &[u8]) -> Arc<Segment> {
     active.seal().unwrap()
 }
 
-/// Two new segments for the first two of three old ones.
 fn replacement() -> (Fixture, Replacement) {
-    let (fixture, old) = three_segments();
-    let new =
-        vec![cleaned(&fixture, 0, &batch(0, 3, 5000)), cleaned(&fixture, 3, &batch(3, 3, 5000))];
-    let replacement = Replacement::new(&fixture.dir, new, old[..2].to_vec()).unwrap();
+    let fixture = Fixture::new();
+    let replacement = replacement_in(&fixture);
     (fixture, replacement)
+}
+
+/// Two new segments for the first two of three old ones.
+fn replacement_in(fixture: &Fixture) -> Replacement {
+    let old = three_segments(fixture);
+    let new =
+        vec![cleaned(fixture, 0, &batch(0, 3, 5000)), cleaned(fixture, 3, &batch(3, 3, 5000))];
+    Replacement::new(&fixture.dir, new, old[..2].to_vec()).unwrap()
 }
 
 #[test]
@@ -110,6 +118,43 @@ fn a_crash_after_any_step_leaves_all_old_or_all_new_segments() {
     let turn = outcomes.iter().position(|is_new| *is_new).unwrap();
     assert_eq!(turn, 7 + 1);
     assert!(outcomes[turn..].iter().all(|is_new| *is_new));
+}
+
+/// Counts the syncs of directories.
+#[derive(Default)]
+struct DirSyncs(AtomicUsize);
+
+impl DirSyncs {
+    fn take(&self) -> usize {
+        self.0.swap(0, Ordering::Relaxed)
+    }
+}
+
+impl IoHook for DirSyncs {
+    fn before(&self, call: &IoCall<'_>) -> IoVerdict {
+        if let IoCall::SyncDir { .. } = call {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        IoVerdict::Proceed
+    }
+}
+
+/// The sync of the final names waits for the disk, and the caller holds a lock.
+#[test]
+fn old_segments_retire_without_the_last_sync_and_are_done_with_it() {
+    let syncs = Arc::new(DirSyncs::default());
+    let fixture = Fixture::with_io(Io::with_hook(syncs.clone()));
+    let mut replacement = replacement_in(&fixture);
+    replacement.to_swap().unwrap();
+    assert!(fixture.names().iter().any(|name| name.ends_with(".log.swap")));
+    syncs.take();
+    replacement.retire_unsynced().unwrap();
+    assert_eq!(syncs.take(), 1, "of the old names");
+    assert!(!fixture.names().iter().any(|name| name.ends_with(".swap")), "all are renamed");
+    replacement.retire().unwrap();
+    assert_eq!(syncs.take(), 1, "of the final names");
+    replacement.retire().unwrap();
+    assert_eq!(syncs.take(), 0, "nothing is left to do");
 }
 
 /// Found by `cargo xtask crash`: without a sync between them, the new names of old segments could
