@@ -142,6 +142,9 @@ mod tests {
         exact.insert(50, 0, 10_000);
         exact.insert(1, 0, 2);
         assert!(exact.contains(1, 0) && exact.contains(2, 0));
+        let grown = ExactEntries::default();
+        grown.insert(32, 0, 32);
+        assert!(grown.contains(32, 0));
         assert!(!exact.contains(50, 0) && !exact.contains(9000, 0));
     }
 }

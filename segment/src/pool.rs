@@ -404,6 +404,13 @@ mod tests {
     }
 
     #[test]
+    fn a_pool_for_this_process_leaves_half_of_the_descriptors_to_others() {
+        let taken = FilePool::for_this_process().max_open_files();
+        let left = descriptors::limit() - taken;
+        assert!(left == taken || left == taken + 1, "{taken} are taken, {left} are left");
+    }
+
+    #[test]
     fn a_file_that_somebody_reads_stays_readable_after_it_was_closed() {
         let fixture = Fixture::new(1);
         let first = Arc::new(PooledFile::default());

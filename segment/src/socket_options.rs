@@ -46,3 +46,17 @@ pub fn set_tls_keys(
     };
     sys::set_socket_option(socket.as_fd(), libc::SOL_TLS, option, crypto_info)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_that_is_not_tcp_takes_neither_tls_nor_keys() {
+        let (socket, _peer) = UnixStream::pair().unwrap();
+        use_tls(&socket).unwrap_err();
+        set_tls_keys(&socket, TlsDirection::Send, &[0; 40]).unwrap_err();
+    }
+}

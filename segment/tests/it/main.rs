@@ -20,3 +20,4 @@ mod support;
 mod syncing;
 mod times;
 mod truncate;
+mod walk;

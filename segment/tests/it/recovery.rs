@@ -2,8 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use alluvium_record_format::{CorruptClass, CorruptKind, Entries, Entry, Offset, Position};
+use alluvium_record_format::{
+    CorruptClass, CorruptKind, Entries, Entry, Offset, Position, Timestamp,
+};
 use alluvium_segment::{ActiveSegment, BatchWalker, ScanStop, SegmentConfig, SegmentError};
+use alluvium_sparse_index::TimeEntry;
 
 use crate::support::{
     Fixture, batch_at, birth, every_batch, hex, moved, one, ranges, recover, three,
@@ -155,7 +158,11 @@ fn the_largest_timestamp_gets_the_same_entry_on_every_path() {
     active.seal().unwrap();
     let recovered = Fixture::new();
     recovered.put(LOG, &batches.concat());
-    recover(&recovered.open(0));
+    let segment = recovered.open(0);
+    let entry = Some(TimeEntry::new(Timestamp::new(9), Offset::new(2)));
+    assert_eq!(recover(&segment).max_timestamp, entry);
+    assert_eq!(segment.max_timestamp().unwrap(), entry);
+    drop(segment);
     for fixture in [written, at_once, recovered] {
         assert_eq!(fixture.bytes(TIME_INDEX), hex("0000000000000009 00000002"));
         let found = fixture.open(0).find_largest_timestamp(usize::MAX).unwrap().unwrap();

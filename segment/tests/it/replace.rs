@@ -14,7 +14,7 @@ use alluvium_segment::{
     Suffix,
 };
 
-use crate::support::{Fixture, batch, birth, every_batch, moved, one, ranges, three};
+use crate::support::{Fixture, batch, batch_at, birth, every_batch, moved, one, ranges, three};
 
 /// What a loader does with a directory before it opens segments, and what it then finds.
 fn load(fixture: &Fixture) -> Vec<(i64, Vec<(i64, i64)>)> {
@@ -284,6 +284,17 @@ fn an_overflowed_segment_is_split_whatever_step_a_crash_stops_at() {
         }
         assert_eq!(load(&fixture), expected, "after {stop} steps");
     }
+}
+
+/// A part is gathered up to a MiB at a time.
+#[test]
+fn a_part_that_takes_several_writes_is_whole() {
+    let fixture = Fixture::new();
+    let far: Vec<u8> = (FAR..FAR + 4).flat_map(|at| batch_at(at, &[1000], 400 * 1024)).collect();
+    fixture.put("00000000000000000000.log", &[&three()[..118], &far].concat());
+    let new = split_overflowed(&fixture.open(0), every_batch()).unwrap();
+    assert!(fs::read(new[1].path(FileKind::Log)).unwrap() == far);
+    assert_eq!(new[1].size_bytes() as usize, far.len());
 }
 
 /// FR-075: even the first batch does not fit; then the whole segment gets another name.

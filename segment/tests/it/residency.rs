@@ -52,6 +52,22 @@ fn the_pages_that_were_read_and_no_others_are_in_memory() {
 }
 
 #[test]
+fn a_part_of_a_file_tells_of_its_own_pages() {
+    let file = cold();
+    for number in [3, 4, 9] {
+        file.read_exact_at(&mut [0], number * page()).unwrap();
+    }
+    let found = |pages: std::ops::Range<u64>| {
+        let found = residency(&file, pages.start * page()..pages.end * page()).unwrap();
+        (found.page_count, found.resident)
+    };
+    assert_eq!(found(4..12), (8, vec![4..5, 9..10]));
+    assert_eq!(found(4..9), (5, vec![4..5]));
+    assert_eq!(found(3..5), (2, vec![3..5]));
+    assert_eq!(found(5..9), (4, vec![]));
+}
+
+#[test]
 fn pages_that_wait_for_the_disk_are_dirty_until_they_are_synced() {
     let file = cold();
     file.write_all_at(&[1], 2 * page()).unwrap();

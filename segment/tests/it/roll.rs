@@ -80,6 +80,21 @@ fn without_timestamps_the_age_of_the_segment_counts() {
     assert_eq!(active.should_roll(&at(1001)).unwrap(), Some(RollReason::Time));
 }
 
+/// As in Kafka, which takes a time below 0 for none.
+#[test]
+fn a_first_batch_from_before_1970_leaves_it_to_the_clock() {
+    let fixture = Fixture::new();
+    let mut active = fixture.create(0, every_batch());
+    let mut batch = batch(0, 1, 0);
+    // Its base and its largest timestamp.
+    batch[27..35].copy_from_slice(&(-5000_i64).to_be_bytes());
+    batch[35..43].copy_from_slice(&(-5000_i64).to_be_bytes());
+    active.append(&batch).unwrap();
+    let at = |now| RollInput { now: Timestamp::new(now), ..input() };
+    assert_eq!(active.should_roll(&at(1000)).unwrap(), None);
+    assert_eq!(active.should_roll(&at(1001)).unwrap(), Some(RollReason::Time));
+}
+
 #[test]
 fn jitter_makes_a_segment_roll_early() {
     let fixture = Fixture::new();

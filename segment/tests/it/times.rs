@@ -79,6 +79,23 @@ fn append_time_and_missing_times_are_as_the_header_says() {
     assert_eq!(segment.largest_timestamp().unwrap(), Timestamp::new(1_234_567_000));
 }
 
+/// The time of a message of magic 1 lies in its header; -1 there is none.
+#[test]
+fn messages_of_magic_1_are_found_by_their_times() {
+    let times_missing_1000_and_900 = "\
+        000000000000000000000018b82b07240100ffffffffffffffff000000016b0000000176\
+        000000000000000100000018e4e321bc010000000000000003e8000000016b0000000176\
+        000000000000000200000018be2d254301000000000000000384000000016b0000000176";
+    let fixture = Fixture::new();
+    fixture.put(LOG, &hex(times_missing_1000_and_900));
+    let segment = fixture.open(0);
+    assert_eq!(find(&segment, 0, 0), Some((1, 1000)));
+    assert_eq!(find(&segment, 0, 2), Some((2, 900)));
+    assert_eq!(find(&segment, 1001, 0), None);
+    let largest = segment.max_timestamp().unwrap().unwrap();
+    assert_eq!((largest.offset.get(), largest.timestamp.get()), (1, 1000));
+}
+
 /// A batch of one record whose value is `len` zeros.
 fn zeros(codec: Codec, len: usize) -> Vec<u8> {
     let settings = BatchSettings::new(Offset::new(0)).codec(codec);
