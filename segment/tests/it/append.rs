@@ -107,3 +107,18 @@ fn the_index_entry_of_an_offset_is_the_one_at_or_below_it() {
     assert_eq!(entry(7).map(|entry| entry.offset), Some(Offset::new(5)));
     assert_eq!(entry(100).map(|entry| entry.offset), Some(Offset::new(8)));
 }
+
+#[test]
+fn offsets_in_a_range_of_bytes_lie_below_the_first_entry_behind_it() {
+    let fixture = Fixture::new();
+    let mut active = fixture.create(0, every_batch());
+    for batch in three().chunks(118) {
+        active.append(batch).unwrap();
+    }
+    let bound = |position, size_bytes| {
+        let bound = active.segment().upper_bound_offset(Position::new(position), size_bytes);
+        bound.unwrap().map(Offset::get)
+    };
+    assert_eq!((bound(0, 117), bound(0, 119)), (Some(5), Some(8)));
+    assert_eq!((bound(118, 118), bound(118, 119)), (Some(8), None));
+}
