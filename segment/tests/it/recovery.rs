@@ -162,6 +162,7 @@ fn the_largest_timestamp_gets_the_same_entry_on_every_path() {
     let entry = Some(TimeEntry::new(Timestamp::new(9), Offset::new(2)));
     assert_eq!(recover(&segment).max_timestamp, entry);
     assert_eq!(segment.max_timestamp().unwrap(), entry);
+    assert!(!segment.time_index().unwrap().is_empty());
     drop(segment);
     for fixture in [written, at_once, recovered] {
         assert_eq!(fixture.bytes(TIME_INDEX), hex("0000000000000009 00000002"));
