@@ -10,6 +10,9 @@ use crate::workspace;
 /// The most lines of a Rust file.
 const MAX_LINES: usize = 500;
 
+/// Columns of a line. Code has them from rustfmt, which leaves comments alone.
+const MAX_COLUMNS: usize = 100;
+
 /// Names that say nothing of what is in the file.
 const EMPTY_NAMES: [&str; 5] = ["mod.rs", "util.rs", "utils.rs", "common.rs", "helpers.rs"];
 
@@ -81,6 +84,11 @@ fn check_rust(path: &Path, text: &str, findings: &mut Vec<String>) {
     for (index, line) in text.lines().enumerate() {
         if line.trim_start().starts_with(concat!("#[", "ignore")) {
             findings.push(format!("{shown}:{}: an ignored test tests nothing", index + 1));
+        }
+        let is_comment = line.trim_start().starts_with("//") && !line.contains("https://");
+        if is_comment && line.chars().count() > MAX_COLUMNS {
+            findings
+                .push(format!("{shown}:{}: a comment of over {MAX_COLUMNS} columns", index + 1));
         }
     }
 }
