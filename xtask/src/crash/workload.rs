@@ -316,6 +316,7 @@ impl Workload {
     fn truncate(&mut self, live: &Live, log: &Log) -> Result<()> {
         if !self.dice.one_in(3) {
             // The checkpoint calls everything durable that is about to be cut.
+            self.burst(log)?;
             let end = log.log_end_offset();
             log.flush(false)?;
             self.mark(&format!("flushed {} {end}", log.name()))?;
@@ -323,7 +324,7 @@ impl Workload {
             live.manager.tick();
         }
         let (start, end) = (log.log_start_offset().get(), log.log_end_offset().get());
-        let back = i64::try_from(1 + self.dice.below(9))?;
+        let back = i64::try_from(1 + self.dice.below(6))?;
         let to = (end - back).max(start);
         self.mark(&format!("truncate {} {to}", log.name()))?;
         log.truncate_to(Offset::new(to))?;
@@ -350,6 +351,7 @@ impl Workload {
                 self.append(log)?;
                 self.roll(log)?;
             }
+            self.flush(log)?;
             keep = 600;
         }
         // Any of it may go, the last record excepted.
