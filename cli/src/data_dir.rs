@@ -2,15 +2,19 @@
 //! that change something, or tell what a start of the broker would change.
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alluvium_log_manager::{Log, LogConfig, LogOptions, RecoveryPointKeeper};
+use alluvium_log_manager::{Clock, Log, LogConfig, LogOptions, RecoveryPointKeeper, SystemClock};
 use alluvium_record_format::Offset;
 use alluvium_recovery::{
-    CheckpointKind, CleanShutdown, FileError, OffsetCheckpoint, TopicPartition,
+    CheckpointKind, CleanShutdown, FileError, LoadConfig, OffsetCheckpoint, Reason, TopicPartition,
+    plan,
 };
-use alluvium_segment::{DirLock, FilePool, Io, LOCK_FILE, LockError, PartitionDirName};
+use alluvium_segment::{
+    DirLock, FilePool, Io, LOCK_FILE, LockError, PartitionDir, PartitionDirName,
+};
 
 use crate::console::Console;
 use crate::error::CliError;
@@ -23,6 +27,8 @@ pub(crate) struct DataDir {
     /// Whether the last stop was a clean one.
     pub(crate) is_clean: bool,
     checkpoints: Vec<(CheckpointKind, OffsetCheckpoint)>,
+    /// The high watermarks were there and cannot be read: each may lie anywhere in its log.
+    has_unknown_watermarks: bool,
 }
 
 impl DataDir {
@@ -30,13 +36,14 @@ impl DataDir {
     pub(crate) fn read(path: &Path, console: &mut Console) -> Result<Self, CliError> {
         let io = Io::new();
         let marker = CleanShutdown::read(&io, path).map_err(|source| CliError::File { source })?;
-        let mut checkpoints = Vec::new();
+        let (mut checkpoints, mut has_unknown_watermarks) = (Vec::new(), false);
         for kind in CheckpointKind::ALL {
             match OffsetCheckpoint::read(&io, kind, path) {
                 Ok(checkpoint) => checkpoints.push((kind, checkpoint)),
                 Err(error) if error.is_not_found() => {}
                 Err(error) => match error.damage() {
                     Some(damage) => {
+                        has_unknown_watermarks |= kind == CheckpointKind::HighWatermark;
                         let at = u64::from(damage.position().get());
                         console.damage(error.path(), at, damage.kind())?;
                     }
@@ -44,7 +51,8 @@ impl DataDir {
                 },
             }
         }
-        Ok(Self { path: path.to_path_buf(), is_clean: marker.is_some(), checkpoints })
+        let (path, is_clean) = (path.to_path_buf(), marker.is_some());
+        Ok(Self { path, is_clean, checkpoints, has_unknown_watermarks })
     }
 
     /// The directory above a partition.
@@ -57,6 +65,14 @@ impl DataDir {
     pub(crate) fn offset(&self, kind: CheckpointKind, key: &TopicPartition) -> Option<Offset> {
         let (_, checkpoint) = self.checkpoints.iter().find(|(other, _)| *other == kind)?;
         checkpoint.offset(key)
+    }
+
+    /// The high watermark of a partition: `None` where no file says it, so that no broker has run,
+    /// and 0 where the file is damaged.
+    pub(crate) fn high_watermark(&self, partition: &Partition) -> Option<Offset> {
+        let noted =
+            partition.key().and_then(|key| self.offset(CheckpointKind::HighWatermark, &key));
+        noted.or_else(|| self.has_unknown_watermarks.then(Offset::default))
     }
 
     /// Takes the lock, as a broker does.
@@ -99,6 +115,41 @@ impl DataDir {
             .log_start_offset(offset(CheckpointKind::LogStart).unwrap_or(zero))
             .high_watermark(offset(CheckpointKind::HighWatermark).unwrap_or(zero))
             .pool(FilePool::for_this_process())
+    }
+
+    /// How a start of a broker would load a partition of this directory.
+    pub(crate) fn load_config(&self, partition: &Partition, config: &LogConfig) -> LoadConfig {
+        let offset =
+            |kind| partition.key().and_then(|key| self.offset(kind, &key)).unwrap_or_default();
+        LoadConfig::new(SystemClock::default().now())
+            .segment(config.segment())
+            .clean_shutdown(self.is_clean)
+            .recovery_point(offset(CheckpointKind::RecoveryPoint))
+            .log_start_offset(offset(CheckpointKind::LogStart))
+    }
+
+    /// Refuses a partition of which a start would drop records, as opening it would do so in
+    /// passing. Scans what a start scans, and changes nothing.
+    pub(crate) fn refuse_unrecovered(
+        &self,
+        partition: &Partition,
+        config: &LogConfig,
+    ) -> Result<(), CliError> {
+        let dir = PartitionDir::read_only(&partition.path, &FilePool::for_this_process());
+        let load = self.load_config(partition, config);
+        let found = plan(&dir, &load, &mut |_| ControlFlow::Continue(()));
+        let planned = found.map_err(|source| CliError::Load { source })?;
+        let drops_records = |reason: &Reason| {
+            use Reason::{AfterCut, Damage, LogStartBeyondEnd, OutOfOrder};
+            matches!(reason, Damage(_) | OutOfOrder { .. } | AfterCut(_) | LogStartBeyondEnd)
+        };
+        match planned.report().steps.iter().find(|step| drops_records(&step.reason)) {
+            Some(step) => {
+                let (path, step) = (partition.path.clone(), Box::new(step.clone()));
+                Err(CliError::Unrecovered { path, step })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Runs work that a crash may leave half done: a start after it must not take the directory for
@@ -227,13 +278,8 @@ impl KeptInCheckpoint {
     }
 }
 
-/// The partitions in `dir`, or the one that it is. Those that wait for deletion are left out.
-pub(crate) fn partitions(dir: &Path) -> Result<Vec<Partition>, CliError> {
-    partition_paths(dir)?.iter().map(|path| Partition::read(path)).collect()
-}
-
-/// As [`partitions`], without those that cannot be listed: they are named, and the command exits
-/// with 2.
+/// The partitions in `dir`, or the one that it is. Those that wait for deletion are left out; those
+/// that cannot be listed are named, and the command exits with 2.
 pub(crate) fn readable(dir: &Path, console: &mut Console) -> Result<Vec<Partition>, CliError> {
     let mut found = Vec::new();
     for path in partition_paths(dir)? {
@@ -245,7 +291,7 @@ pub(crate) fn readable(dir: &Path, console: &mut Console) -> Result<Vec<Partitio
     Ok(found)
 }
 
-/// As [`partitions`], not listed yet.
+/// As [`readable`], not listed yet.
 pub(crate) fn partition_paths(dir: &Path) -> Result<Vec<PathBuf>, CliError> {
     match kind_of(dir)? {
         DirKind::Partition => Ok(vec![dir.to_path_buf()]),

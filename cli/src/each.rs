@@ -6,16 +6,25 @@ use crate::console::Console;
 use crate::error::CliError;
 use crate::partition::Partition;
 
-/// Lists and works on every partition, also behind one that fails. Each failure is named; the last
-/// one is the caller's to name.
+/// Lists and works on every partition, also behind one that fails, as [`each_of`].
 pub(crate) fn each(
     paths: &[PathBuf],
     console: &mut Console,
     mut work: impl FnMut(&Partition, &mut Console) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
+    each_of(paths, console, |path, console| work(&Partition::read(path)?, console))
+}
+
+/// Works on everything, also behind one that fails. Each failure is named; the last one is the
+/// caller's to name.
+pub(crate) fn each_of<T>(
+    items: &[T],
+    console: &mut Console,
+    mut work: impl FnMut(&T, &mut Console) -> Result<(), CliError>,
+) -> Result<(), CliError> {
     let mut failed = None;
-    for path in paths {
-        match Partition::read(path).and_then(|partition| work(&partition, console)) {
+    for item in items {
+        match work(item, console) {
             Ok(()) => {}
             // Nobody reads on.
             Err(error) if error.is_closed_pipe() => return Err(error),

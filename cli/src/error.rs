@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use alluvium_cleaner::CleanError;
 use alluvium_log_manager::{ConfigError, LogError};
-use alluvium_recovery::{Damage, FileError, LoadError};
+use alluvium_recovery::{Damage, FileError, LoadError, Step};
 use alluvium_segment::{LockError, SegmentError};
 
 /// Why a command cannot go on with a file, or at all. Damage is not an error here: commands
@@ -25,6 +25,15 @@ pub(crate) enum CliError {
     /// A replacement of segments was interrupted; a start finishes or undoes it.
     #[error("{} is left of an interrupted change: recover the partition first", path.display())]
     HalfDone { path: PathBuf },
+    /// A start of the broker would drop records of the partition, which the command was not asked
+    /// to do.
+    #[error(
+        "{}: a start would {}, because {}: run alluvium recover first",
+        path.display(),
+        step.change,
+        step.reason
+    )]
+    Unrecovered { path: PathBuf, step: Box<Step> },
     /// A path that is nothing that Kafka writes.
     #[error("{} is no file, partition or log directory of Kafka", path.display())]
     NotKafka { path: PathBuf },

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use alluvium_log_manager::{Clock, LogConfig, LogOptions, SystemClock};
+use alluvium_log_manager::LogOptions;
 use alluvium_record_format::Offset;
 use alluvium_recovery::{
     CheckpointKind, LoadConfig, LoadReport, Progress as LoadProgress, Warning, plan,
@@ -69,7 +69,11 @@ pub(crate) fn run(args: &RecoverArgs, console: &mut Console) -> Result<(), CliEr
     if args.dry_run {
         data.refuse_if_in_use()?;
         return each(&paths, console, |partition, console| {
-            let report = look_at(partition, &load_config(args, &data, partition, &config))?;
+            let mut load = data.load_config(partition, &config);
+            if args.all {
+                load = load.recovery_point(Offset::default());
+            }
+            let report = look_at(partition, &load)?;
             show(args, partition, &report, console)
         });
     }
@@ -113,21 +117,6 @@ fn recover(
         data.move_checkpoints(&key, closed.log_start_offset, end)?;
     }
     Ok(report)
-}
-
-fn load_config(
-    args: &RecoverArgs,
-    data: &DataDir,
-    partition: &Partition,
-    config: &LogConfig,
-) -> LoadConfig {
-    let offset = |kind| partition.key().and_then(|key| data.offset(kind, &key)).unwrap_or_default();
-    let recovery_point = offset(CheckpointKind::RecoveryPoint);
-    LoadConfig::new(SystemClock::default().now())
-        .segment(config.segment())
-        .clean_shutdown(data.is_clean)
-        .recovery_point(if args.all { Offset::default() } else { recovery_point })
-        .log_start_offset(offset(CheckpointKind::LogStart))
 }
 
 /// A bar over the segments that are scanned.

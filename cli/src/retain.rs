@@ -15,7 +15,8 @@ use alluvium_segment::{DirLock, FilePool, PartitionDir, Segment, SegmentConfig, 
 use clap::Args;
 
 use crate::console::Console;
-use crate::data_dir::{DataDir, data_dir, partitions};
+use crate::data_dir::{DataDir, data_dir, readable};
+use crate::each::each_of;
 use crate::error::CliError;
 use crate::log_end;
 use crate::partition::Partition;
@@ -96,7 +97,7 @@ enum Policy {
 pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliError> {
     let settings = args.topic.settings(console)?;
     let mut data = data_dir(&args.dir, console)?;
-    let partitions = partitions(&args.dir)?;
+    let partitions = readable(&args.dir, console)?;
     let topics = TopicSettings::read(&data.path)?;
     let is_known = |partition: &&Partition| {
         let own = partition.key().and_then(|key| topics.of(key.topic()));
@@ -111,7 +112,7 @@ pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliErr
     let lock = data.lock_unless(args.dry_run)?;
     let is_one = partitions.len() == 1 && partitions[0].path == args.dir;
     let work = |data: &mut DataDir, console: &mut Console| {
-        for partition in &partitions {
+        each_of(&partitions, console, |partition, console| {
             if is_metadata(partition) {
                 if !args.json {
                     let name = partition.path.display();
@@ -119,7 +120,7 @@ pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliErr
                         "{name}: left alone, it keeps snapshots, not records\n"
                     ));
                 }
-                continue;
+                return Ok(());
             }
             let own = partition.key().and_then(|key| topics.of(key.topic()));
             let (policy, config) = match own {
@@ -131,6 +132,10 @@ pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliErr
                     policy => (policy, settings.log.clone()),
                 },
             };
+            if let Err(error) = data.refuse_unrecovered(partition, &config) {
+                // Nothing has changed: no reason to keep the marker of a clean stop away.
+                return console.failure(&error);
+            }
             let decided = match &lock {
                 None => plan(partition, data, &config, now, console)?,
                 Some(lock) => apply(partition, data, config, now, lock)?,
@@ -138,9 +143,8 @@ pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliErr
             let (state, plan) = decided;
             let decision = Decision { partition, policy, own, state, plan };
             show::decision(&decision, args, console);
-            console.spill()?;
-        }
-        Ok(())
+            console.spill()
+        })
     };
     if lock.is_some() { data.unmarked(console, work) } else { work(&mut data, console) }
 }
@@ -179,9 +183,8 @@ fn plan(
 ) -> Result<(RetentionState, RetentionPlan), CliError> {
     let log_start = partition.log_start(console)?;
     let end = log_end::of(partition, log_start)?.end;
-    let stated = partition.key().and_then(|key| data.offset(CheckpointKind::HighWatermark, &key));
-    let state = RetentionState::new(log_start, end, now)
-        .high_watermark(stated.map_or(end, |stated| stated.min(end)));
+    let stated = data.high_watermark(partition).map_or(end, |stated| stated.min(end));
+    let state = RetentionState::new(log_start, end, now).high_watermark(stated);
     let dir = PartitionDir::read_only(&partition.path, &FilePool::for_this_process());
     let open = |base| Segment::open(&dir, base, SegmentConfig::new());
     let plan = partition
@@ -201,7 +204,7 @@ fn apply(
     now: Timestamp,
     lock: &DirLock,
 ) -> Result<(RetentionState, RetentionPlan), CliError> {
-    let noted = partition.key().and_then(|key| data.offset(CheckpointKind::HighWatermark, &key));
+    let noted = data.high_watermark(partition);
     let options = data
         .options(partition, config)
         .clock(Arc::new(ManualClock::new(now)))

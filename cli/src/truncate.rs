@@ -1,7 +1,9 @@
 //! `alluvium truncate`: cuts the end off a log.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use alluvium_log_manager::Inline;
 use alluvium_record_format::Offset;
 use clap::Args;
 
@@ -53,19 +55,33 @@ pub(crate) fn run(args: &TruncateArgs, console: &mut Console) -> Result<(), CliE
     if target.get() < 0 {
         return Err(CliError::NegativeOffset);
     }
+    let config = args.topic.config(console)?;
     if args.dry_run {
         data.refuse_if_in_use()?;
+        data.refuse_unrecovered(&partition, &config)?;
         return tell(&partition, target, console);
     }
     let lock = data.lock()?;
-    let options = data.options(&partition, args.topic.config(console)?).lock(lock);
+    data.refuse_unrecovered(&partition, &config)?;
+    let options =
+        data.options(&partition, config).background(Arc::new(Inline::default())).lock(lock);
     let (before, is_cut, end) = data.unmarked(console, |data, _| {
         let log = options.open(&partition.path).map_err(|source| CliError::Log { source })?;
         let before = log.log_end_offset();
         let is_cut = log.truncate_to(target).map_err(|source| CliError::Log { source })?;
-        if is_cut && log.size_bytes() == 0 {
-            // Of a log without records the next start knows the end by the name of its segment.
-            let begun = log.truncate_fully_and_start_at(target, None);
+        // Of a log without records the next start knows the end by the name of its segment, and of
+        // one whose records all lie below its start it drops every segment.
+        let is_below_start = || -> Result<bool, CliError> {
+            let stays = log_end::of(&Partition::read(&args.dir)?, Offset::default())?.end;
+            Ok(stays < log.log_start_offset())
+        };
+        let anew = match is_cut {
+            true if log.size_bytes() == 0 => Some(target),
+            true if is_below_start()? => Some(log.log_start_offset()),
+            _ => None,
+        };
+        if let Some(start) = anew {
+            let begun = log.truncate_fully_and_start_at(start, None);
             begun.map_err(|source| CliError::Log { source })?;
         }
         log.close().map_err(|source| CliError::Log { source })?;

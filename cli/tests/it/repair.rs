@@ -173,6 +173,67 @@ fn truncate_tells_the_end_of_a_log_that_starts_inside_the_cut_batch() {
     }
 }
 
+/// Kafka drops all segments of a log that starts beyond its end.
+#[test]
+fn truncate_leaves_no_log_that_ends_below_its_start() {
+    let batches = three_batches();
+    let gap = [&batches[..118], &batches[236..]].concat();
+    // What stays ends at 3, and the log starts at 5, above the gap.
+    let dir = scratch(&[
+        (LOG, &gap),
+        ("log-start-offset-checkpoint", b"0\n1\nt 0 5\n"),
+        ("recovery-point-offset-checkpoint", b"0\n1\nt 0 9\n"),
+    ]);
+    let dry = run(dir.path(), &["truncate", "t-0", "--to", "6", "--dry-run"]);
+    assert!(dry.text().starts_with("t-0: would cut from offset 9 to 5\n"), "{}", dry.text());
+    let cut = run(dir.path(), &["truncate", "t-0", "--to", "6"]);
+    assert_eq!(cut.text(), "t-0: cut from offset 9 to 5\n", "{}", cut.stderr);
+    let left = files(&dir.path().join("t-0"));
+    let names: Vec<_> = left.iter().filter_map(|file| file.to_str()).collect();
+    assert!(names.contains(&"00000000000000000005.log"), "{names:?}");
+    assert!(!names.iter().any(|name| name.ends_with(".deleted")), "{names:?}");
+    assert_eq!(run(dir.path(), &["verify", "."]).code, Some(0));
+    let opened = Log::open(dir.path().join("t-0"), LogConfig::default()).unwrap();
+    assert_eq!(opened.log_end_offset().get(), 5);
+}
+
+/// Neither command was asked to drop what a start drops.
+#[test]
+fn truncate_and_retain_refuse_a_log_that_a_start_would_cut() {
+    let torn = torn();
+    let starts_late = scratch(&[
+        (LOG, &three_batches()),
+        ("log-start-offset-checkpoint", b"0\n1\nt 0 20\n"),
+        ("recovery-point-offset-checkpoint", b"0\n1\nt 0 9\n"),
+    ]);
+    let unlocked = |dir: &TempDir| {
+        let mut files = state(dir.path());
+        files.retain(|(name, _)| name.to_str() != Some(".lock"));
+        files
+    };
+    for (dir, reason) in [
+        (&torn, "because damage at byte 236"),
+        (&starts_late, "because the log starts beyond its end"),
+    ] {
+        let before = unlocked(dir);
+        for args in [
+            &["truncate", "t-0", "--to", "1000"][..],
+            &["truncate", "t-0", "--to", "3", "--dry-run"],
+            &["retain", "--set", "retention.bytes=1000", "t-0"],
+            &["retain", "--set", "retention.bytes=1000", "--dry-run", "."],
+        ] {
+            let refused = run(dir.path(), args);
+            assert_eq!(refused.code, Some(2), "{args:?}: {}", refused.text());
+            assert!(refused.stderr.contains(reason), "{args:?}: {}", refused.stderr);
+            assert!(refused.stderr.contains("run alluvium recover first"), "{}", refused.stderr);
+            assert!(unlocked(dir) == before, "{args:?}: no byte changes");
+        }
+        run(dir.path(), &["recover", "t-0"]);
+        let done = run(dir.path(), &["truncate", "t-0", "--to", "1000"]);
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+    }
+}
+
 #[test]
 fn the_marker_of_a_clean_stop_stays_away_from_checkpoints_beyond_the_end() {
     let dir = scratch(&[

@@ -94,6 +94,38 @@ fn nothing_goes_above_the_high_watermark() {
     assert_eq!(reason, "ends at 214, above the high watermark 213");
 }
 
+/// It may lie anywhere: the safe place is the log start.
+#[test]
+fn nothing_goes_where_the_high_watermark_cannot_be_read() {
+    let dir = copy("disk/clean");
+    fs::write(dir.path().join("replication-offset-checkpoint"), "0\n3\nplain 0 21").unwrap();
+    for more in [&["--dry-run"][..], &[]] {
+        let base = ["retain", "--json", "--now", A_DAY_AFTER, "--set", "retention.ms=1"];
+        let kept = run(dir.path(), &[&base[..], more, &["plain-0"]].concat());
+        assert_eq!(kept.code, Some(1), "{}", kept.stderr);
+        let plan: Value = serde_json::from_str(kept.text().trim()).unwrap();
+        assert_eq!(dropped(&plan), [], "{more:?}");
+    }
+}
+
+#[test]
+fn a_partition_that_fails_keeps_retain_from_no_other() {
+    let dir = copy("disk/clean");
+    let log = dir.path().join("compacted-0/00000000000000000000.log");
+    fs::remove_dir_all(dir.path().join("compacted-0")).unwrap();
+    fs::create_dir_all(log).unwrap();
+    let args = ["retain", "--now", A_DAY_AFTER, "--set", "retention.ms=86400000", "."];
+    let done = run(dir.path(), &args);
+    assert_eq!(done.code, Some(2), "{}", done.text());
+    assert!(done.stderr.contains("compacted-0"), "{}", done.stderr);
+    assert!(
+        !files(&dir.path().join("plain-0"))
+            .iter()
+            .any(|file| file.starts_with("0000000000000000000"))
+    );
+    assert!(done.text().contains("plain-0: "), "{}", done.text());
+}
+
 #[test]
 fn a_compacted_partition_and_an_internal_one_lose_nothing_by_age() {
     let dir = copy("disk/clean");
