@@ -4,7 +4,9 @@
 use std::fs;
 
 use alluvium_cleaner::{CleanError, CleanOptions};
-use alluvium_record_format::{Batch, CorruptKind, Position};
+use alluvium_record_format::{
+    Batch, Codec, CorruptKind, Corruption, Decompressor, Position, compress,
+};
 
 use crate::support::{Fixture, batch, options};
 
@@ -137,4 +139,79 @@ fn a_batch_that_counts_no_record_and_holds_none_is_cleaned() {
     empty[8..12].copy_from_slice(&49_i32.to_be_bytes());
     let fixture = log(&[(0, &[records(0, 10), signed(empty)]), (20, &[])]);
     fixture.clean(&options(0, 20)).unwrap();
+}
+
+/// A batch of one record that has these bytes behind its length.
+fn of_record(base: i64, codec: Codec, body: &[u8]) -> Vec<u8> {
+    let record = [varint(body.len()).as_slice(), body].concat();
+    let mut bytes = records(base, 1)[..61].to_vec();
+    bytes[22] |= codec.id();
+    if codec == Codec::None {
+        bytes.extend(record);
+    } else {
+        compress(codec, None, &record, &mut bytes).unwrap();
+    }
+    let length = u32::try_from(bytes.len() - 12).unwrap();
+    bytes[8..12].copy_from_slice(&length.to_be_bytes());
+    signed(bytes)
+}
+
+fn varint(length: usize) -> Vec<u8> {
+    let mut rest = length << 1;
+    let mut bytes = Vec::new();
+    while rest > 0x7f {
+        bytes.push(u8::try_from(rest & 0x7f).unwrap() | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(u8::try_from(rest).unwrap());
+    bytes
+}
+
+/// What a reader of whole records finds in a batch at this byte.
+fn damage_of(batch: &[u8], at: usize) -> Corruption {
+    let at = Position::new(u32::try_from(at).unwrap());
+    let batch = Batch::parse(batch, at).unwrap();
+    let mut inflated = Vec::new();
+    let mut decompressor = Decompressor::new();
+    let mut records = decompressor.inflate(&batch, 8 << 20, &mut inflated).unwrap();
+    records.find_map(Result::err).expect("damage")
+}
+
+const CODECS: [Codec; 5] = [Codec::None, Codec::Gzip, Codec::Snappy, Codec::Lz4, Codec::Zstd];
+
+/// Records that are dropped for their keys are read to their end all the same.
+#[test]
+fn a_record_with_damage_behind_its_key_ends_the_cleaning() {
+    let value = vec![0; 5 << 20]; // its payload is not held
+    let large = [&[0, 0, 0, 2, b'k'], varint(value.len()).as_slice(), &value, &[0, 7]].concat();
+    let bodies: [&[u8]; 6] = [
+        &[0, 0, 0, 2, b'k', 2, b'v', 1],       // a negative header count
+        &[0, 0, 0, 2, b'k', 2, b'v', 2, 1, 1], // a negative header key length
+        &[0, 0, 0, 2, b'k', 2, b'v', 0, 7, 7], // bytes behind the headers
+        &[0, 0, 0, 3, 2, b'v', 0, 7],          // bytes behind those of a null key
+        &[0, 0, 0, 2, b'k', 1, 2, 2, b'h', 8, b'v'], // a header beyond the end of a tombstone
+        &large,
+    ];
+    for (codec, body) in CODECS.into_iter().flat_map(|codec| bodies.map(|body| (codec, body))) {
+        let sound = records(0, 10);
+        let bad = of_record(10, codec, body);
+        let damage = damage_of(&bad, sound.len());
+        let at = damage.position().get() as usize;
+        let later = [batch(20, &[("k", Some("later"))]), records(21, 9)];
+        let fixture = log(&[(0, &[sound, bad]), (20, &later), (30, &[])]);
+        // In the dirty part, and in the clean one.
+        refuses_as(damage.kind(), &fixture, options(0, 30), (0, at));
+        refuses_as(damage.kind(), &fixture, options(20, 30), (0, at));
+    }
+}
+
+/// It is null, as in Kafka: the record goes.
+#[test]
+fn a_record_with_a_key_length_below_minus_one_is_cleaned() {
+    for codec in CODECS {
+        let odd = of_record(10, codec, &[0, 0, 0, 3, 2, b'v', 0]);
+        let fixture = log(&[(0, &[records(0, 10), odd]), (20, &[])]);
+        fixture.clean(&options(0, 20)).unwrap();
+        assert_eq!(fixture.records().len(), 10, "{codec}");
+    }
 }

@@ -106,18 +106,6 @@ impl<'b> Start<'b> {
     }
 }
 
-/// The first fields of the first record of `payload` and the bytes of its value, and the bytes
-/// after it. Nothing after the value is looked at.
-pub(super) fn read_key(payload: &[u8]) -> Result<(KeyFields<'_>, &[u8]), CorruptKind> {
-    let (body, next) = read_record(payload)?;
-    let (start, rest) = Start::read(body)?;
-    let (value, _headers) = read_field(rest)?;
-    Ok(((start, value.map(<[u8]>::len)), next))
-}
-
-/// A record's fields up to the key, and the bytes of its value.
-pub(super) type KeyFields<'b> = (Start<'b>, Option<usize>);
-
 /// The bytes of the first record of `payload` after its length field, and those after it.
 fn read_record(payload: &[u8]) -> Result<(&[u8], &[u8]), CorruptKind> {
     let (length, rest) = read_i32(payload).map_err(varint32)?;

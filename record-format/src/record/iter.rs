@@ -39,7 +39,7 @@ impl<'a> Records<'a> {
         Ok(Self { context: RecordContext::new(header), rest, left, place })
     }
 
-    /// Yields keys alone: what follows them is skipped, not checked.
+    /// Yields keys alone. What follows them is checked all the same.
     #[must_use]
     pub const fn keys(self) -> RecordKeys<'a> {
         RecordKeys::new(self)

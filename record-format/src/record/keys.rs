@@ -41,10 +41,8 @@ impl<'a> RecordKey<'a> {
 
 /// Iterates over the keys of one batch. Made by [`Records::keys`].
 ///
-/// Values are stepped over and headers not looked at, so damage inside them goes unseen; all
-/// lengths are checked as in [`Records`].
-///
-/// Source: `DefaultRecord.readPartiallyFrom` in Kafka.
+/// Takes what [`Records`] takes and fails where it fails, with the same error: a value is stepped
+/// over, headers are checked by their lengths.
 #[derive(Clone, Debug)]
 pub struct RecordKeys<'a> {
     records: Records<'a>,

@@ -1,10 +1,10 @@
 //! The short way to the fields of a record: it takes what is common and gives no reasons.
 //!
-//! Where it gives up, [`Fields::read`] and [`read_key`](super::decode::read_key) decide, so it
-//! may refuse what it likes, and must never take what those refuse. With one exit for all that
-//! is uncommon, the state of the loop over records stays in registers: `benches/records.rs`.
+//! Where it gives up, [`Fields::read`] decides, so it may refuse what it likes, and must never
+//! take what that refuses. With one exit for all that is uncommon, the state of the loop over
+//! records stays in registers: `benches/records.rs`.
 
-use super::decode::{Fields, KeyFields, Start, read_key};
+use super::decode::{Fields, Start};
 use crate::varint::{unzigzag32, unzigzag64};
 use crate::{CorruptKind, Headers};
 
@@ -39,12 +39,7 @@ impl<'a> Part<'a> for Whole {
     #[inline(always)]
     fn find(payload: &'a [u8]) -> Option<(Self::Found, &'a [u8])> {
         let layout = Layout::read(payload)?;
-        let (record, next) = payload.split_at_checked(index(layout.end))?;
-        let headers_at = layout.value_end();
-        if headers_at.wrapping_add(1) == layout.end && record.last() == Some(&0) {
-            return Some(((layout, Headers::default()), next));
-        }
-        let headers = some_headers(record.get(index(headers_at)..)?)?;
+        let (headers, next) = layout.headers(payload)?;
         Some(((layout, headers), next))
     }
 
@@ -60,7 +55,7 @@ impl<'a> Part<'a> for Whole {
     }
 }
 
-/// The fields up to the key and the bytes of the value. Nothing after that is looked at.
+/// The fields up to the key and the bytes of the value. The headers are checked, not kept.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key;
 
@@ -72,8 +67,8 @@ impl<'a> Part<'a> for Key {
     #[inline(always)]
     fn find(payload: &'a [u8]) -> Option<(Layout, &'a [u8])> {
         let layout = Layout::read(payload)?;
-        let next = payload.get(index(layout.end)..)?;
-        (layout.value_end() < layout.end).then_some((layout, next))
+        let (_headers, next) = layout.headers(payload)?;
+        Some((layout, next))
     }
 
     #[expect(clippy::inline_always, reason = "as a call it takes twice the time")]
@@ -84,9 +79,13 @@ impl<'a> Part<'a> for Key {
     }
 
     fn read(payload: &'a [u8]) -> Result<(KeyFields<'a>, &'a [u8]), CorruptKind> {
-        read_key(payload)
+        let (Fields { start, value, .. }, next) = Fields::read(payload)?;
+        Ok(((start, value.map(<[u8]>::len)), next))
     }
 }
+
+/// A record's fields up to the key, and the bytes of its value.
+type KeyFields<'a> = (Start<'a>, Option<usize>);
 
 /// Where the fields of a record lie. Positions count from the record's first byte; deltas and
 /// lengths are the raw values of their varints. No sum of them can overflow.
@@ -147,9 +146,16 @@ impl Layout {
         }
     }
 
-    #[inline]
-    fn value_end(&self) -> u32 {
-        self.value_at.wrapping_add(size(self.value_length))
+    /// The headers, which must end where the record does, and the bytes after it.
+    #[expect(clippy::inline_always, reason = "as a call it takes twice the time")]
+    #[inline(always)]
+    fn headers<'b>(&self, payload: &'b [u8]) -> Option<(Headers<'b>, &'b [u8])> {
+        let (record, next) = payload.split_at_checked(index(self.end))?;
+        let at = self.value_at.wrapping_add(size(self.value_length));
+        if at.wrapping_add(1) == self.end && record.last() == Some(&0) {
+            return Some((Headers::default(), next));
+        }
+        Some((some_headers(record.get(index(at)..)?)?, next))
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod cuts;
 mod damage;
+mod damage_behind_keys;
 mod frames;
 mod golden;
 mod levels;

@@ -45,9 +45,11 @@ fn read_batch(batch: &Batch<'_>, decompressor: &mut Decompressor) {
         let iterated: Result<Vec<_>, _> = records.clone().collect();
         let checked = records.clone().check();
         assert_eq!(iterated.as_ref().err(), checked.as_ref().err());
-        let keys: Result<Vec<_>, _> = records.keys().collect();
-        if let Ok(records) = &iterated {
-            assert_eq!(keys.unwrap().len(), records.len());
+        let keys = records.keys().map(|key| key.map(|key| (key.offset(), key.key())));
+        let keys: Result<Vec<_>, _> = keys.collect();
+        assert_eq!(iterated.as_ref().err(), keys.as_ref().err());
+        if let (Ok(records), Ok(keys)) = (&iterated, keys) {
+            assert!(records.iter().map(|record| (record.offset(), record.key())).eq(keys));
         }
         for record in iterated.unwrap_or_default() {
             assert_eq!(record.headers().count(), record.headers().len());

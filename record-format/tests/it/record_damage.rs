@@ -22,7 +22,7 @@ fn error_of(hex: &str) -> Corruption {
     assert_eq!(errors.next(), None, "one error at most");
     assert_eq!(records.clone().check(), Err(error));
     assert_eq!(records.clone().check_offsets(), Err(error));
-    assert!(records.keys().count() > 0, "keys end, too");
+    assert_eq!(records.keys().find_map(Result::err), Some(error), "keys are as strict");
     error
 }
 
@@ -39,8 +39,10 @@ fn with_payload(payload: &str) -> Vec<u8> {
 
 fn payload_error(payload: &str) -> CorruptKind {
     let bytes = with_payload(payload);
-    let batch = Batch::parse(&bytes, START).unwrap();
-    batch.records().unwrap().find_map(Result::err).expect("an error").kind()
+    let records = Batch::parse(&bytes, START).unwrap().records().unwrap();
+    let error = records.clone().find_map(Result::err).expect("an error");
+    assert_eq!(records.keys().find_map(Result::err), Some(error), "keys are as strict");
+    error.kind()
 }
 
 /// FR-001

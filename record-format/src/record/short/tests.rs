@@ -60,20 +60,24 @@ fn headers(headers: &Headers<'_>) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
 }
 
 fn assert_same(payload: &[u8]) -> bool {
-    if let Some((found, rest)) = Key::find(payload) {
-        let (start, value_bytes) = Key::make(found, payload);
-        let ((full, full_bytes), full_rest) = Key::read(payload).expect("the full way reads it");
-        assert_eq!(start.timestamp_delta, full.timestamp_delta);
-        assert_eq!(start.offset_delta, full.offset_delta);
-        assert_eq!((start.key, value_bytes, rest), (full.key, full_bytes, full_rest));
-    }
-    let Some((found, rest)) = Whole::find(payload) else { return false };
+    let key = Key::find(payload);
+    let Some((found, rest)) = Whole::find(payload) else {
+        assert!(key.is_none(), "keys are taken where the whole record is");
+        return false;
+    };
     let short = Whole::make(found, payload);
     let (full, full_rest) = Fields::read(payload).expect("the full way reads it");
     assert_eq!(short.start.timestamp_delta, full.start.timestamp_delta);
     assert_eq!(short.start.offset_delta, full.start.offset_delta);
     assert_eq!((short.start.key, short.value, rest), (full.start.key, full.value, full_rest));
     assert_eq!(headers(&short.headers), headers(&full.headers));
+
+    let (found, rest) = key.expect("the whole record is taken where its key is");
+    let (start, value_bytes) = Key::make(found, payload);
+    assert_eq!(start.timestamp_delta, full.start.timestamp_delta);
+    assert_eq!(start.offset_delta, full.start.offset_delta);
+    let full_bytes = full.value.map(<[u8]>::len);
+    assert_eq!((start.key, value_bytes, rest), (full.start.key, full_bytes, full_rest));
     true
 }
 
