@@ -232,15 +232,11 @@ struct KeptInCheckpoint {
 
 impl RecoveryPointKeeper for KeptInCheckpoint {
     fn lower(&self, offset: Offset) -> Result<(), FileError> {
-        // A start beyond the end takes what is appended after the cut along.
-        for kind in [CheckpointKind::RecoveryPoint, CheckpointKind::LogStart] {
-            // One that is damaged says nothing: then everything is recovered.
-            let Some(checkpoint) = self.read(kind)? else { continue };
-            if checkpoint.offset(&self.partition).is_some_and(|kept| kept > offset) {
-                self.write(kind, checkpoint, offset)?;
-            }
-        }
-        Ok(())
+        self.lower_in(CheckpointKind::RecoveryPoint, offset)
+    }
+
+    fn lower_log_start(&self, offset: Offset) -> Result<(), FileError> {
+        self.lower_in(CheckpointKind::LogStart, offset)
     }
 
     fn keep_log_start(&self, offset: Offset) -> Result<bool, FileError> {
@@ -265,6 +261,15 @@ impl KeptInCheckpoint {
             Err(error) if error.damage().is_some() => Ok(None),
             read => read.map(Some),
         }
+    }
+
+    fn lower_in(&self, kind: CheckpointKind, offset: Offset) -> Result<(), FileError> {
+        // One that is damaged says nothing: then everything is recovered, from the first segment on.
+        let Some(checkpoint) = self.read(kind)? else { return Ok(()) };
+        if checkpoint.offset(&self.partition).is_none_or(|kept| kept <= offset) {
+            return Ok(());
+        }
+        self.write(kind, checkpoint, offset)
     }
 
     fn write(
@@ -367,15 +372,19 @@ mod tests {
     fn what_is_kept_goes_down_to_a_cut_and_never_up() {
         let dir = tempfile::tempdir().unwrap();
         let kept = keeper(dir.path());
-        for name in [START, POINT] {
+        let (lower, start) = (KeptInCheckpoint::lower, KeptInCheckpoint::lower_log_start);
+        let other = "0\n1\nt 0 2\n";
+        for (name, beside, lower) in
+            [(POINT, START, lower as fn(&_, _) -> _), (START, POINT, start)]
+        {
             fs::write(dir.path().join(name), "0\n1\nt 0 8\n").unwrap();
-        }
-        for (cut, expected) in [(9, 8), (8, 8), (3, 3), (5, 3)] {
-            kept.lower(Offset::new(cut)).unwrap();
-            for name in [START, POINT] {
+            fs::write(dir.path().join(beside), other).unwrap();
+            for (cut, expected) in [(9, 8), (8, 8), (3, 3), (5, 3), (1, 1)] {
+                lower(&kept, Offset::new(cut)).unwrap();
                 let text = fs::read_to_string(dir.path().join(name)).unwrap();
                 assert_eq!(text, format!("0\n1\nt 0 {expected}\n"), "{name} at {cut}");
             }
+            assert_eq!(fs::read_to_string(dir.path().join(beside)).unwrap(), other);
         }
     }
 }

@@ -235,6 +235,19 @@ fn truncate_and_retain_refuse_a_log_that_a_start_would_cut() {
 }
 
 #[test]
+fn truncate_lowers_the_kept_log_start_before_it_cuts() {
+    let dir = scratch(&[
+        (LOG, &three_batches()),
+        ("log-start-offset-checkpoint", b"0\n1\nt 0 4\n"),
+        ("recovery-point-offset-checkpoint", b"0\n1\nt 0 9\n"),
+    ]);
+    fs::create_dir(dir.path().join("log-start-offset-checkpoint.tmp")).unwrap();
+    let failed = run(dir.path(), &["truncate", "t-0", "--to", "3"]);
+    assert_eq!(failed.code, Some(2), "{}", failed.text());
+    assert!(fs::read(dir.path().join(LOG)).unwrap() == three_batches(), "nothing is cut");
+}
+
+#[test]
 fn the_marker_of_a_clean_stop_stays_away_from_checkpoints_beyond_the_end() {
     let dir = scratch(&[
         (LOG, &three_batches()),
