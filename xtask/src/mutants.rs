@@ -70,9 +70,12 @@ pub(crate) fn run(flags: &flags::Mutants) -> Result<()> {
             for name in &ends.missed {
                 all.arg("--re").arg(format!("^{}$", escaped(name)));
             }
-            let last = pass(all, &out.join("all"))?;
-            ends.caught += last.caught;
-            ends.timeout += last.timeout;
+            // The patterns hold for all mutants but for fields that are left out of a struct.
+            let asked = std::mem::take(&mut ends.missed);
+            let mut last = pass(all, &out.join("all"))?;
+            last.keep(&asked);
+            ends.caught.extend(last.caught);
+            ends.timeout.extend(last.timeout);
             ends.missed = last.missed;
         }
         println!("{package} {shard}: {ends}");
@@ -97,19 +100,29 @@ fn mutants(package: &str) -> Command {
     mutants
 }
 
-/// How many mutants met which end, and the names of those that survived.
+/// The names of the mutants that met each end.
 struct Ends {
-    caught: usize,
-    timeout: usize,
-    unviable: usize,
+    caught: Vec<String>,
+    timeout: Vec<String>,
+    unviable: Vec<String>,
     missed: Vec<String>,
+}
+
+impl Ends {
+    /// Forgets all others.
+    fn keep(&mut self, names: &[String]) {
+        let Self { caught, timeout, unviable, missed } = self;
+        for end in [caught, timeout, unviable, missed] {
+            end.retain(|name| names.contains(name));
+        }
+    }
 }
 
 impl fmt::Display for Ends {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { caught, timeout, unviable, missed } = self;
-        write!(f, "{caught} caught, {timeout} endless, ")?;
-        write!(f, "{unviable} do not compile, {} survived", missed.len())
+        write!(f, "{} caught, {} endless, ", caught.len(), timeout.len())?;
+        write!(f, "{} do not compile, {} survived", unviable.len(), missed.len())
     }
 }
 
@@ -125,9 +138,9 @@ fn pass(mut mutants: Command, out: &Path) -> Result<Ends> {
         Ok(text.lines().map(str::to_owned).collect())
     };
     Ok(Ends {
-        caught: lines("caught")?.len(),
-        timeout: lines("timeout")?.len(),
-        unviable: lines("unviable")?.len(),
+        caught: lines("caught")?,
+        timeout: lines("timeout")?,
+        unviable: lines("unviable")?,
         missed: lines("missed")?,
     })
 }
