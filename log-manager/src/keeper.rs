@@ -39,9 +39,9 @@ pub trait RecoveryPointKeeper: fmt::Debug + Send + Sync {
     /// does for all. Else each loss is made durable before the next. Once it is kept, the log start
     /// may be forgotten only where [`Log::segments`](crate::Log::segments) begins there.
     ///
-    /// Called without the log's writer lock. One that is asked while the log is closed comes after a
-    /// [`Log::close`](crate::Log::close) or [`Log::abandon`](crate::Log::abandon) has begun, and before
-    /// it returns; where the log's disk has failed, also later.
+    /// Called without the log's writer lock. One that is asked while the log is closed comes after
+    /// a [`Log::close`](crate::Log::close) or [`Log::abandon`](crate::Log::abandon) has begun, and
+    /// before it returns; where the log's disk has failed, also later.
     ///
     /// # Errors
     ///
@@ -52,13 +52,14 @@ pub trait RecoveryPointKeeper: fmt::Debug + Send + Sync {
     }
 
     /// Makes durable that the log may start at `offset`, because a truncation is about to move its
-    /// start down to there. Nothing is to be done where nothing is kept or what is kept does not lie
-    /// above `offset`; to be implemented by all who keep a log start. An open that is told of a start
-    /// above the log's end drops the whole log, and with it what was appended after the truncation.
+    /// start down to there. Nothing is to be done where nothing is kept or what is kept does not
+    /// lie above `offset`; to be implemented by all who keep a log start. An open that is told of a
+    /// start above the log's end drops the whole log, and with it what was appended after the
+    /// truncation.
     ///
     /// Called as [`lower`](Self::lower). Until the truncation is over,
-    /// [`Log::log_start_offset`](crate::Log::log_start_offset) still gives the start above: it must not
-    /// be kept again.
+    /// [`Log::log_start_offset`](crate::Log::log_start_offset) still gives the start above: it must
+    /// not be kept again.
     ///
     /// # Errors
     ///

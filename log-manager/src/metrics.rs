@@ -12,13 +12,15 @@
 //! | `log_segments_deleted_total` | counter, segments | dropped by retention |
 //! | `log_scrubbed_bytes_total` | counter, bytes | read again by the scrubber |
 //! | `log_damages_found_total` | counter, damages | found by the scrubber, in each pass again |
-//! | `log_disk_read_bytes_total` | counter, bytes | read from disks for this process (`/proc/self/io`): beside `log_bytes_out_total` it tells what the page cache serves |
+//! | `log_disk_read_bytes_total` | counter, bytes | read from disks for this process
+//! (`/proc/self/io`): beside `log_bytes_out_total` it tells what the page cache serves |
 //! | `log_segments` | gauge, segments | of all logs: the sum of `NumLogSegments` |
 //! | `log_size_bytes` | gauge, bytes | of all logs: the sum of `Size` |
 //! | `log_count` | gauge, logs | in service |
 //! | `log_offline_dirs` | gauge, directories | have failed: `OfflineLogDirectoryCount` |
 //! | `log_offline_count` | gauge, logs | on failed disks, or not loadable: `OfflineReplicaCount` |
-//! | `log_remaining_to_load` | gauge, logs | a start has still to load them: `remainingLogsToRecover` |
+//! | `log_remaining_to_load` | gauge, logs | a start has still to load them:
+//! `remainingLogsToRecover` |
 
 use std::time::Duration;
 

@@ -91,8 +91,8 @@ impl Log {
     /// come before the log's lock is taken. An append that repeats one of the last five of its
     /// producer is answered with the first one's offsets, and nothing is written.
     ///
-    /// Readers see all of it or nothing. Where the write fails, nothing has changed. A batch that is
-    /// cut off at the end of `batches` is left out without an error; where there is no other,
+    /// Readers see all of it or nothing. Where the write fails, nothing has changed. A batch that
+    /// is cut off at the end of `batches` is left out without an error; where there is no other,
     /// `first_offset` is `None`.
     ///
     /// Source: `UnifiedLog.appendAsLeader` in Kafka.

@@ -26,8 +26,9 @@ impl Log {
     /// is in them, everything is made durable, and a snapshot of the producers is written.
     ///
     /// Readers that hold bytes go on; every other call fails from now on. Old files that still wait
-    /// for their deletion stay, and go when the log is opened again. Work in the background that runs
-    /// is waited for, so that the directory's lock is free once this and its clones are dropped.
+    /// for their deletion stay, and go when the log is opened again. Work in the background that
+    /// runs is waited for, so that the directory's lock is free once this and its clones are
+    /// dropped.
     ///
     /// Source: `UnifiedLog.close` after `prepareForClose` in Kafka.
     ///
@@ -65,8 +66,8 @@ impl Log {
 
 impl Log {
     /// Closes the log as it is: nothing is written, cut or synced, and blocks that it has on the
-    /// disk ahead of its end stay. For a log that is to be deleted: who is about to rename its files
-    /// has done so when this returns.
+    /// disk ahead of its end stay. For a log that is to be deleted: who is about to rename its
+    /// files has done so when this returns.
     pub fn abandon(&self) {
         self.abandon_at_once();
         self.shared.settle_layout();

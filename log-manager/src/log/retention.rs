@@ -21,12 +21,12 @@ impl Log {
     /// after `file.delete.delay.ms`; who reads them goes on. A log that is only compacted loses
     /// what lies below the log start.
     ///
-    /// A crash leaves no hole that anybody reads: each loss is durable before the next, by one sync of
-    /// the directory a segment. Where more than three go and a
+    /// A crash leaves no hole that anybody reads: each loss is durable before the next, by one sync
+    /// of the directory a segment. Where more than three go and a
     /// [`RecoveryPointKeeper`](crate::RecoveryPointKeeper) keeps the log start, that is durable
-    /// before the first, and one sync does for all. When it returns, all losses are durable. Appends
-    /// go on meanwhile; a truncation and a replacement wait until the next 500 segments at most are
-    /// gone, a close for the next one.
+    /// before the first, and one sync does for all. When it returns, all losses are durable.
+    /// Appends go on meanwhile; a truncation and a replacement wait until the next 500 segments at
+    /// most are gone, a close for the next one.
     ///
     /// Source: `UnifiedLog.deleteOldSegments` in Kafka.
     ///
@@ -142,24 +142,6 @@ impl Writer {
         let snapshots = self.snapshots.take(going.iter().map(|segment| segment.base_offset()));
         Ok(Leaving { segments: going, snapshots })
     }
-
-    /// Renames the files of segments that are in no list any more, and leaves their deletion to
-    /// later. Their snapshots go with them.
-    pub(super) fn remove_files(
-        &mut self,
-        config: &LogConfig,
-        segments: Vec<Arc<Segment>>,
-        effects: &mut Effects,
-    ) -> Result<(), LogError> {
-        let mut snapshots = Vec::new();
-        for segment in &segments {
-            segment.rename(Suffix::Deleted)?;
-            let snapshot = self.snapshots.mark_deleted(segment.base_offset())?;
-            snapshots.extend(snapshot.map(|name| segment.dir().file_path(name)));
-        }
-        effects.delete(config.file_delete_delay_ms(), segments, snapshots);
-        Ok(())
-    }
 }
 
 /// Segments that are below the log start, and their snapshots.
@@ -170,8 +152,8 @@ struct Leaving {
 
 impl Shared {
     /// Drops what the rules no longer keep, some segments at a time. Appends go on beside all of it
-    /// but the move of the log start and the change of the list. Where the active segment may go too,
-    /// it and those before it are judged once more while appends wait.
+    /// but the move of the log start and the change of the list. Where the active segment may go
+    /// too, it and those before it are judged once more while appends wait.
     fn delete_old_segments(&self, effects: &mut Effects) -> Result<usize, LogError> {
         let config = self.config.load();
         let (name, segments, bytes) = (self.name(), Empty, Empty);
@@ -196,8 +178,8 @@ impl Shared {
         Ok(deleted)
     }
 
-    /// Drops the oldest segments that one rule no longer keeps, [`MOST_AT_ONCE`] at most, and returns
-    /// them.
+    /// Drops the oldest segments that one rule no longer keeps, [`MOST_AT_ONCE`] at most, and
+    /// returns them.
     fn delete_for(
         &self,
         rule: RetentionRule,
@@ -334,6 +316,6 @@ fn warn_of_future(shared: &Shared, found: RetentionFinding) {
 /// With more, to keep the log start first takes fewer syncs: two for its file, one of the names.
 const MOST_BY_SYNCS: usize = 3;
 
-/// After as many, who waits to change the log comes in between. Without a keeper each takes a sync of
-/// the directory, a few milliseconds on a hard disk.
+/// After as many, who waits to change the log comes in between. Without a keeper each takes a sync
+/// of the directory, a few milliseconds on a hard disk.
 const MOST_AT_ONCE: usize = 500;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use alluvium_record_format::Offset;
+use alluvium_segment::{Segment, Suffix};
 
 use super::{Effects, Log, LogError, SegmentList, Shared, Writer};
 use crate::LogConfig;
@@ -13,8 +14,9 @@ impl Log {
     /// Drops the records from `offset` on; returns whether there were any. Whole batches go: a
     /// batch that holds `offset` goes as a whole, and the log ends at `offset` all the same.
     ///
-    /// The cut is durable when the call returns: one sync of the segment, one of the directory. The
-    /// recovery point is lowered before, and what is kept of it by a
+    /// The cut is durable when the call returns: one sync of the segment, one of the directory, and
+    /// another of it for each segment that goes, the newest first, so that a crash leaves no hole.
+    /// The recovery point is lowered before, and what is kept of it by a
     /// [`RecoveryPointKeeper`](crate::RecoveryPointKeeper): two syncs more, and as many again for a
     /// log start that goes back.
     ///
@@ -78,7 +80,8 @@ impl Log {
         self.change_holding(self.shared.writer.lock(), (), work)
     }
 
-    /// As [`change`](Self::change), for a cut at `offset` after which the log starts no higher than at
+    /// As [`change`](Self::change), for a cut at `offset` after which the log starts no higher than
+    /// at
     /// `start`: no flush, no retention and no replacement runs beside it, and neither the recovery
     /// point nor a log start that is kept lies above.
     fn cut_at<T>(
@@ -131,7 +134,8 @@ impl Drop for LogStartLimit<'_> {
 }
 
 impl Shared {
-    /// Lowers the log start where it is kept, for a cut at `offset` that is about to move it down to
+    /// Lowers the log start where it is kept, for a cut at `offset` that is about to move it down
+    /// to
     /// `start`.
     fn lower_log_start(
         &self,
@@ -208,7 +212,7 @@ impl Writer {
             self.publish_segments(shared, SegmentList::new(&kept));
             let last = Arc::clone(self.segments.active());
             self.reopen_active(shared, config, last)?;
-            self.remove_files(config, gone, effects)?;
+            self.remove_last(shared, config, gone, effects)?;
         }
         let now = shared.clock.now();
         self.active_mut().truncate_to(offset, now)?;
@@ -220,6 +224,27 @@ impl Writer {
         shared.log_start.fetch_min(offset.get(), Ordering::AcqRel);
         self.rebuild_producers(shared, offset)?;
         self.cap_high_watermark(shared);
+        Ok(())
+    }
+
+    /// Renames the files of segments that end the log, the newest first, and leaves their deletion
+    /// to later; their snapshots go with them. Each loss is durable before the next one, and before
+    /// anything below is cut: of what a crash leaves, no part lies above a hole.
+    fn remove_last(
+        &mut self,
+        shared: &Shared,
+        config: &LogConfig,
+        segments: Vec<Arc<Segment>>,
+        effects: &mut Effects,
+    ) -> Result<(), LogError> {
+        let mut snapshots = Vec::new();
+        for segment in segments.iter().rev() {
+            segment.rename(Suffix::Deleted)?;
+            let snapshot = self.snapshots.mark_deleted(segment.base_offset())?;
+            snapshots.extend(snapshot.map(|name| segment.dir().file_path(name)));
+            shared.dir.sync_names()?;
+        }
+        effects.delete(config.file_delete_delay_ms(), segments, snapshots);
         Ok(())
     }
 
@@ -247,9 +272,8 @@ impl Writer {
         self.truncation_count += 1;
         self.located_unstable = None;
         self.active = None;
-        self.remove_files(config, self.segments.to_vec(), effects)?;
         // Were an old segment to come back in a crash, it would lie over the new one.
-        shared.dir.sync_names()?;
+        self.remove_last(shared, config, self.segments.to_vec(), effects)?;
         let next = self.new_segment(shared, config, offset)?;
         let list = SegmentList::new(&[Arc::clone(next.segment())]);
         self.active = Some(next);

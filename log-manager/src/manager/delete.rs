@@ -30,8 +30,8 @@ impl LogManager {
     ///
     /// # Errors
     ///
-    /// `Unknown`, `Offline`; `NotLoaded`: a log that could not be loaded cannot be deleted while the
-    /// broker runs. Where the rename fails, its disk goes offline.
+    /// `Unknown`, `Offline`; `NotLoaded`: a log that could not be loaded cannot be deleted while
+    /// the broker runs. Where the rename fails, its disk goes offline.
     pub fn delete(&self, partition: &TopicPartition) -> Result<(), ManagerError> {
         let shared = &*self.shared;
         let _one_at_a_time = shared.changing.lock();
@@ -51,8 +51,8 @@ impl LogManager {
     ///
     /// # Errors
     ///
-    /// `Unknown` where there is no log or no copy; `Offline`; `NotLoaded`; `Log` where the copy cannot
-    /// be made durable; `Directory` where the rename fails.
+    /// `Unknown` where there is no log or no copy; `Offline`; `NotLoaded`; `Log` where the copy
+    /// cannot be made durable; `Directory` where the rename fails.
     pub fn promote_future(&self, partition: &TopicPartition) -> Result<Log, ManagerError> {
         let shared = &*self.shared;
         let _one_at_a_time = shared.changing.lock();

@@ -6,8 +6,8 @@ use alluvium_log_manager::NewLog;
 
 use crate::cluster::{Cluster, t};
 
-/// Found by `cargo xtask clients --soak`: a tick and the deletion of a topic wrote the same checkpoint
-/// at the same time, one renamed the other's temporary file, and the disk went offline.
+/// Found by `cargo xtask clients --soak`: a tick and the deletion of a topic wrote the same
+/// checkpoint at the same time, one renamed the other's temporary file, and the disk went offline.
 #[test]
 fn checkpoints_that_are_written_at_the_same_time_leave_the_disk_in_service() {
     let cluster = Cluster::new(1);

@@ -74,8 +74,8 @@ fn count(calls: &[String], wanted: &str) -> usize {
     calls.iter().filter(|call| *call == wanted).count()
 }
 
-/// FR-077: the append lock is free at each of them. One new segment for two old ones, of three files
-/// each.
+/// FR-077: the append lock is free at each of them. One new segment for two old ones, of three
+/// files each.
 #[test]
 fn appends_go_on_at_every_rename_and_sync_of_a_replacement() {
     let disk = Disk::new();
@@ -189,8 +189,8 @@ fn a_close_beside_retention_stops_it_at_the_next_segment() {
     assert_eq!((bases(&log), log.log_start_offset()), (vec![3, 6, 9], Offset::new(9)));
 }
 
-/// As after a close that succeeds: who closed it may open the directory anew, and nothing of the old
-/// log touches its files any more.
+/// As after a close that succeeds: who closed it may open the directory anew, and nothing of the
+/// old log touches its files any more.
 #[test]
 fn nothing_runs_in_the_background_of_a_log_whose_close_has_failed() {
     // What is on the disk ahead of the end goes when the segment is sealed.

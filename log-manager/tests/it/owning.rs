@@ -221,8 +221,8 @@ fn a_stop_gives_the_lock_back_although_old_segments_still_wait_to_go() {
     assert_eq!(waiting(), 0);
 }
 
-/// The thread that writes epochs and syncs rolled segments holds the log, and with it the lock of its
-/// directory, while it does.
+/// The thread that writes epochs and syncs rolled segments holds the log, and with it the lock of
+/// its directory, while it does.
 #[test]
 fn a_log_that_was_closed_can_be_opened_again_at_once() {
     let disk = tempfile::tempdir().unwrap();

@@ -288,8 +288,8 @@ fn a_flush_in_the_background_beside_a_rename_is_no_disk_fault() {
     assert_eq!(log.log_end_offset(), Offset::new(6));
 }
 
-/// Found by `cargo xtask crash`: a power failure kept the loss of the second segment and forgot that
-/// of the first, so that the log came back with a hole.
+/// Found by `cargo xtask crash`: a power failure kept the loss of the second segment and forgot
+/// that of the first, so that the log came back with a hole.
 #[test]
 fn retention_drops_no_segment_before_the_loss_of_the_one_below_is_durable() {
     let disk = Disk::with(|config| config.retention_bytes(Some(0)));
@@ -305,8 +305,8 @@ fn retention_drops_no_segment_before_the_loss_of_the_one_below_is_durable() {
     }
 }
 
-/// No checkpoint holds a log start at which the list begins: records that were deleted up to the end of
-/// a segment could be read again after a power cut.
+/// No checkpoint holds a log start at which the list begins: records that were deleted up to the
+/// end of a segment could be read again after a power cut.
 #[test]
 fn the_last_loss_is_durable_when_retention_returns() {
     let disk = Disk::new();

@@ -9,7 +9,7 @@ use alluvium_log_manager::{
 };
 use alluvium_record_format::{LeaderEpoch, Offset, Timestamp};
 use alluvium_recovery::{FileError, replace_file};
-use alluvium_segment::Io;
+use alluvium_segment::{Io, IoCall, IoVerdict};
 
 use crate::batches::{NOW, at_offset, batch, l3};
 use crate::cluster::{Cluster, t};
@@ -37,6 +37,69 @@ fn a_batch_goes_as_a_whole_and_the_log_ends_at_the_target() {
         assert_eq!(read(&log, 3).unwrap(), [(4, 6)]);
         assert_eq!(bases(&log), [0]);
     }
+}
+
+/// Stopped before any of its renames, as by a crash: a hole would hide what was never there.
+#[test]
+fn a_truncation_that_stops_half_way_leaves_no_hole() {
+    let segments = 6;
+    for (is_all, stops) in [(false, 5), (true, 6)] {
+        for left in 0..stops {
+            let disk = Disk::new();
+            let log = disk.open_clean();
+            for _ in 0..segments {
+                append(&log, &batch(&[(None, NOW.get())]));
+                log.roll().unwrap();
+            }
+            log.flush(true).unwrap();
+            let mut renames = 0;
+            disk.faults.set(move |call| match call {
+                IoCall::Rename { to, .. } if to.to_string_lossy().ends_with(".log.deleted") => {
+                    renames += 1;
+                    if renames > left { fail() } else { IoVerdict::Proceed }
+                }
+                IoCall::SetLen { .. } if renames > left => fail(),
+                _ => IoVerdict::Proceed,
+            });
+            let cut = if is_all {
+                log.truncate_fully_and_start_at(Offset::new(0), None)
+            } else {
+                log.truncate_to(Offset::new(1)).map(|_| ())
+            };
+            assert!(cut.is_err(), "{left}");
+            drop(log);
+            disk.faults.clear();
+            let log = disk.open_unclean();
+            let end = log.log_end_offset().get();
+            let found = (0..end).map(|offset| read(&log, offset).unwrap()[0].0);
+            assert!(found.eq(0..end), "{is_all} {left}: no hole below {end}");
+            assert!(end >= 1, "{is_all} {left}: the oldest go last");
+        }
+    }
+}
+
+/// A power cut keeps a loss only with all that was lost before it.
+#[test]
+fn segments_go_from_the_newest_on_and_each_loss_is_durable_before_the_next() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    for _ in 0..4 {
+        append(&log, &batch(&[(None, NOW.get())]));
+        log.roll().unwrap();
+    }
+    log.flush(true).unwrap();
+    let calls = || std::mem::take(&mut *disk.faults.calls.lock().unwrap());
+    calls();
+    assert!(log.truncate_to(Offset::new(1)).unwrap());
+    let made = calls();
+    let of_logs = made.iter().filter(|call| *call == "sync-dir" || call.ends_with(".log.deleted"));
+    let expected =
+        [4, 3, 2].map(|base| [format!("rename {base:020}.log.deleted"), "sync-dir".to_owned()]);
+    assert!(of_logs.eq(expected.as_flattened()), "{made:?}");
+}
+
+fn fail() -> IoVerdict {
+    IoVerdict::Fail(std::io::ErrorKind::Other.into())
 }
 
 /// FR-049.
@@ -120,8 +183,8 @@ fn segments_behind_the_target_go_with_their_snapshots() {
     assert_eq!(left, [""; 0]);
 }
 
-/// Found by `cargo xtask crash`: a cut that a power failure undid brought the old records back, below
-/// and above those that were appended after it.
+/// Found by `cargo xtask crash`: a cut that a power failure undid brought the old records back,
+/// below and above those that were appended after it.
 #[test]
 fn a_truncation_is_durable_before_anything_is_appended() {
     let disk = Disk::new();
@@ -138,7 +201,7 @@ fn a_truncation_is_durable_before_anything_is_appended() {
     let renamed = made.iter().rposition(|call| call.starts_with("rename")).unwrap();
     let cut = made.iter().position(|call| call == "sync 00000000000000000000.log").unwrap();
     let named = made.iter().rposition(|call| call == "sync-dir").unwrap();
-    assert!(renamed < named && cut < named, "{made:?}");
+    assert!(renamed < named && named < cut, "{made:?}");
 
     log.truncate_fully_and_start_at(Offset::new(1), None).unwrap();
     assert!(calls().contains(&"sync-dir".to_owned()));
@@ -168,8 +231,9 @@ impl RecoveryPointKeeper for Keeper {
     }
 }
 
-/// Found by `cargo xtask crash`: a cut clears the rest of its block before the new length is durable;
-/// after a power failure in between, the damage lay below a recovery point from where a start looks.
+/// Found by `cargo xtask crash`: a cut clears the rest of its block before the new length is
+/// durable; after a power failure in between, the damage lay below a recovery point from where a
+/// start looks.
 #[test]
 fn the_recovery_point_is_lowered_where_it_is_kept_before_anything_is_cut() {
     let disk = Disk::new();

@@ -34,8 +34,8 @@ fn wakes<T>(log: &Log, work: impl FnOnce() -> T) -> bool {
     let mut changed = pin!(log.changed(seen));
     assert!(changed.as_mut().poll(&mut context).is_pending());
     thread::scope(|scope| {
-        // If it waits by then, it ends only if it is woken: nobody says when it does. That a waiting
-        // thread is woken is shown over all schedules, in `schedules::waiting`.
+        // If it waits by then, it ends only if it is woken: nobody says when it does. That a
+        // waiting thread is woken is shown over all schedules, in `schedules::waiting`.
         let waiting = scope.spawn(|| log.wait_for_change(seen, None));
         work();
         assert!(waiting.join().unwrap());

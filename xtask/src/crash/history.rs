@@ -25,8 +25,8 @@ pub(crate) struct LogHistory {
     batches: Vec<(i64, i64)>,
     end: i64,
     /// Where the last batch ends that a truncation has left, where that is below the cut, until
-    /// something is appended or the log is opened anew: the cut has halved a batch, or lies in the gap
-    /// that an earlier one left by that.
+    /// something is appended or the log is opened anew: the cut has halved a batch, or lies in the
+    /// gap that an earlier one left by that.
     halved: Option<i64>,
     /// Where a segment may begin.
     bases: BTreeSet<i64>,
@@ -157,9 +157,9 @@ impl LogHistory {
     }
 
     /// Where a start finds the end, if nothing is lost. After a truncation to an offset inside a
-    /// batch that is below the end: Kafka cuts whole batches, and gives the offset that was asked for
-    /// to the next record. Only that record, or the name of a segment, would tell a start of the
-    /// gap, so there is nothing in it that a flush could keep: no record was ever acknowledged
+    /// batch that is below the end: Kafka cuts whole batches, and gives the offset that was asked
+    /// for to the next record. Only that record, or the name of a segment, would tell a start of
+    /// the gap, so there is nothing in it that a flush could keep: no record was ever acknowledged
     /// there and is still live.
     fn durable_end(&self) -> i64 {
         self.halved.unwrap_or(self.end)
@@ -243,8 +243,8 @@ impl LogHistory {
         Ok(())
     }
 
-    /// A hole is right where it was before, in what was compacted, and above what was flushed: there
-    /// a segment may be lost that the next one has outlived. As in Kafka, what is left stays.
+    /// A hole is right where it was before, in what was compacted, and above what was flushed:
+    /// there a segment may be lost that the next one has outlived. As in Kafka, what is left stays.
     fn check_holes(&self, found: &[Found]) -> Result<()> {
         for pair in found.windows(2) {
             let (before, next) = (pair[0].offset + 1, pair[1].offset);

@@ -236,8 +236,8 @@ fn from_digits(digits: &str) -> Result<Vec<u8>> {
     pairs.map(|pair| Ok(u8::from_str_radix(std::str::from_utf8(pair)?, 16)?)).collect()
 }
 
-/// Puts what was stored into mapped pages before the first sync of its file since the operation began:
-/// that sync made it durable.
+/// Puts what was stored into mapped pages before the first sync of its file since the operation
+/// began: that sync made it durable.
 fn place_mapped(events: Vec<Event>) -> Vec<Event> {
     let mut placed: Vec<Event> = Vec::with_capacity(events.len());
     let mut since = 0;

@@ -325,7 +325,16 @@ impl Workload {
         }
         let (start, end) = (log.log_start_offset().get(), log.log_end_offset().get());
         let back = i64::try_from(1 + self.dice.below(6))?;
-        let to = (end - back).max(start);
+        let mut to = (end - back).max(start);
+        if self.dice.one_in(2) {
+            // Several segments go at once.
+            for _ in 0..3 {
+                self.roll(log)?;
+                self.append(log)?;
+            }
+            self.flush(log)?;
+            to = to.max(end - 2);
+        }
         self.mark(&format!("truncate {} {to}", log.name()))?;
         log.truncate_to(Offset::new(to))?;
         self.epoch += 1;
