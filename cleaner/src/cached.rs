@@ -31,8 +31,8 @@ pub(crate) fn let_go(segment: &Segment, bytes: &[Range<u64>]) {
     }
 }
 
-/// Holds a walk to what no checksum covers, that offsets begin in their segment, rise, and end before
-/// the next one; and to a count in each batch that does not hide what it holds.
+/// Holds a walk to what no checksum covers, that offsets begin in their segment, rise, and end
+/// before the next one; and to a count in each batch that does not hide what it holds.
 #[derive(Debug)]
 pub(crate) struct Rising {
     /// All that comes lies above.

@@ -264,7 +264,8 @@ impl KeptInCheckpoint {
     }
 
     fn lower_in(&self, kind: CheckpointKind, offset: Offset) -> Result<(), FileError> {
-        // One that is damaged says nothing: then everything is recovered, from the first segment on.
+        // One that is damaged says nothing: then everything is recovered, from the first segment
+        // on.
         let Some(checkpoint) = self.read(kind)? else { return Ok(()) };
         if checkpoint.offset(&self.partition).is_none_or(|kept| kept <= offset) {
             return Ok(());

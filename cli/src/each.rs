@@ -38,8 +38,8 @@ pub(crate) fn each_of<T>(
     failed.map_or(Ok(()), Err)
 }
 
-/// As [`each`], with partitions that are listed. Every failure is named here, so that the caller can
-/// sum up what did not fail; the command exits with 2.
+/// As [`each`], with partitions that are listed. Every failure is named here, so that the caller
+/// can sum up what did not fail; the command exits with 2.
 pub(crate) fn each_listed(
     partitions: &[Partition],
     console: &mut Console,

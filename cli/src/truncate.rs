@@ -20,8 +20,8 @@ use crate::walk::{Step, Walk};
 /// Cut all records from an offset on off the end of a partition
 ///
 /// Whole batches go: an offset inside a batch takes that batch along, and the log ends before it.
-/// Indexes, leader epochs, producer snapshots and checkpoints follow. The broker must be stopped. Other replicas keep
-/// their records, and may give them back.
+/// Indexes, leader epochs, producer snapshots and checkpoints follow. The broker must be stopped.
+/// Other replicas keep their records, and may give them back.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct TruncateArgs {

@@ -49,8 +49,9 @@ impl Birth {
 /// The one writer of a segment, and what only the writer knows.
 ///
 /// Readers share the [`Segment`] behind it and never wait for it. Dropped without
-/// [`ActiveSegment::seal`], it leaves the files as a crash would, with blocks on the disk behind the
-/// end of the log, if there are any: recovery gives them back, or the next writer that is sealed.
+/// [`ActiveSegment::seal`], it leaves the files as a crash would, with blocks on the disk behind
+/// the end of the log, if there are any: recovery gives them back, or the next writer that is
+/// sealed.
 #[derive(Debug)]
 pub struct ActiveSegment {
     segment: Arc<Segment>,
@@ -94,8 +95,8 @@ impl ActiveSegment {
     ///
     /// # Errors
     ///
-    /// `ReadOnly`; `Io` with `AlreadyExists` if there is a `.log` with bytes in it, or one that is no
-    /// file.
+    /// `ReadOnly`; `Io` with `AlreadyExists` if there is a `.log` with bytes in it, or one that is
+    /// no file.
     pub fn create(
         dir: &Arc<PartitionDir>,
         base: Offset,

@@ -94,9 +94,9 @@ impl Replacement {
         self.run_to(usize::MAX)
     }
 
-    /// As [`retire`](Self::retire), without the last sync: for a caller that has more names to change
-    /// that the same sync is to make durable. It calls `retire` afterwards; old files must not be
-    /// removed before that.
+    /// As [`retire`](Self::retire), without the last sync: for a caller that has more names to
+    /// change that the same sync is to make durable. It calls `retire` afterwards; old files must
+    /// not be removed before that.
     ///
     /// # Errors
     ///

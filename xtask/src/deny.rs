@@ -7,7 +7,8 @@ use crate::workspace;
 
 /// Runs `cargo deny` by the rules in `deny.toml`.
 ///
-/// Advisories are looked up where that is asked for: their database is a git repository on the network.
+/// Advisories are looked up where that is asked for: their database is a git repository on the
+/// network.
 ///
 /// # Errors
 ///

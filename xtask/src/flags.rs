@@ -75,10 +75,12 @@ xflags::xflags! {
         cmd oracle {
             /// What the fresh disk is made of; default 2.
             optional --seed seed: u64
-            /// Starts no broker: leaves out the parts that need one, takes the repository's own disk.
+            /// Starts no broker: leaves out the parts that need one, takes the repository's own
+            /// disk.
             optional --no-broker
             /// One part: `lock`, `written`, `rounds` (a directory that changes hands between us and
-            /// a broker), `cleaning` (two cleaners in turns), `brokers` (two brokers in turns), `disk`.
+            /// a broker), `cleaning` (two cleaners in turns), `brokers` (two brokers in turns),
+            /// `disk`.
             optional --only part: String
         }
         /// Ten thousand partitions, and 100,000 segments in four logs, under 1,024 descriptors:
@@ -137,8 +139,8 @@ xflags::xflags! {
             /// none: the repository's own.
             repeated dirs: PathBuf
         }
-        /// Records the system calls of a workload, builds the disk states that a power cut may leave,
-        /// and has each recovered.
+        /// Records the system calls of a workload, builds the disk states that a power cut may
+        /// leave, and has each recovered.
         cmd crash {
             /// Seconds; default 60.
             optional --budget seconds: u64

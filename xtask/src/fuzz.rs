@@ -1,7 +1,8 @@
 //! `fuzz`: libFuzzer with the address sanitizer over the targets of `xtask/fuzz`.
 //!
-//! The layout is cargo-fuzz's, and `cargo fuzz run TARGET --fuzz-dir xtask/fuzz` works too. We build
-//! by ourselves, with the flags that it uses: a bare machine then needs no tool but the compiler.
+//! The layout is cargo-fuzz's, and `cargo fuzz run TARGET --fuzz-dir xtask/fuzz` works too. We
+//! build by ourselves, with the flags that it uses: a bare machine then needs no tool but the
+//! compiler.
 
 mod seeds;
 
@@ -192,7 +193,8 @@ impl Fuzzer {
 }
 
 /// How long inputs are. Bytes of a file grow as the fuzzer learns its form; lists of things to do
-/// are worth little while they are short, and what finds rare features in them costs as much as they.
+/// are worth little while they are short, and what finds rare features in them costs as much as
+/// they.
 fn lengths(target: &str) -> &'static [&'static str] {
     match target {
         "log" => &["-max_len=512", "-len_control=0", "-entropic=0"],

@@ -64,7 +64,8 @@ pub(crate) fn run(flags: &flags::Mutants) -> Result<()> {
         }
         let mut ends = pass(quick, &out.join("quick"))?;
         if !ends.missed.is_empty() {
-            // All tests, for the few that are left: a build with the unit tests takes twice as long.
+            // All tests, for the few that are left: a build with the unit tests takes twice as
+            // long.
             let mut all = mutants(package);
             all.args(["--cargo-arg=--lib", "--baseline=skip"]);
             for name in &ends.missed {

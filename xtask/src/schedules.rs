@@ -1,4 +1,5 @@
-//! `schedules`: the parts without a lock under model checkers, which choose the thread that goes on.
+//! `schedules`: the parts without a lock under model checkers, which choose the thread that goes
+//! on.
 //!
 //! `shuttle` runs a whole log, its files included, under schedules drawn by a seed; `loom` goes
 //! through every order that the memory model allows for the words of an index, and for what a

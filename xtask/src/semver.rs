@@ -1,7 +1,7 @@
 //! `semver`: what the libraries show to their users, beside what an older commit showed.
 //!
-//! Both sides come from rustdoc's own description of the public items (JSON, which the compiler of the
-//! workspace writes if told that it may). Names, signatures, bounds, implemented traits and
+//! Both sides come from rustdoc's own description of the public items (JSON, which the compiler of
+//! the workspace writes if told that it may). Names, signatures, bounds, implemented traits and
 //! `#[non_exhaustive]` are compared; what a function does is not.
 
 mod surface;
@@ -133,7 +133,8 @@ fn compare(name: &str, old: &Surface, new: &Surface) -> bool {
     allowed
 }
 
-/// Whether the step from one version to the next allows a break: the first number that is not 0 rises.
+/// Whether the step from one version to the next allows a break: the first number that is not 0
+/// rises.
 fn may_break(old: &str, new: &str) -> bool {
     let significant = |version: &str| -> Vec<u64> {
         let numbers: Vec<u64> =

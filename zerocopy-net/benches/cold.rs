@@ -1,8 +1,9 @@
 //! How long other tasks of a runtime wait while a connection is sent pages that are not in memory:
 //! `cargo bench -p alluvium-zerocopy-net --features tokio`.
 //!
-//! One thread. A task measures how late each millisecond comes; beside it 256 MiB of a cold file are
-//! sent, by `SocketSender`, the same with `ReadAhead`, and by a `sendfile` that waits for the disk.
+//! One thread. A task measures how late each millisecond comes; beside it 256 MiB of a cold file
+//! are sent, by `SocketSender`, the same with `ReadAhead`, and by a `sendfile` that waits for the
+//! disk.
 
 #![expect(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -62,8 +63,8 @@ fn cold_file(file_bytes: u64) -> Arc<File> {
     Arc::new(file)
 }
 
-/// Sends the file while another task counts milliseconds. Returns how late each came, and the time of
-/// it all.
+/// Sends the file while another task counts milliseconds. Returns how late each came, and the time
+/// of it all.
 async fn serve(file: &Arc<File>, file_bytes: u64, way: Way) -> (Vec<Duration>, f64) {
     let (socket, client) = connection();
     let drained = std::thread::spawn(move || drain(client));

@@ -54,7 +54,8 @@ impl ReadAhead {
     /// Notes that `slice` is about to be sent. An empty one, as at the end of a log, says nothing.
     ///
     /// Cost: nothing while slices are inside of what was asked for; else a system call or two
-    /// for each 2 MiB. None of them waits for the data; metadata of the file system may be waited for.
+    /// for each 2 MiB. None of them waits for the data; metadata of the file system may be waited
+    /// for.
     pub fn note(&mut self, slice: &FileSlice) {
         if slice.is_empty() {
             return;

@@ -34,8 +34,9 @@ const TURN_BYTES: u64 = 1024 * 1024;
 ///
 /// A response goes out as: bytes by one vectored `sendmsg`, marked `MSG_MORE` where a slice
 /// follows; slices by `sendfile`; the socket corked while a response of several slices is on its
-/// way. Where the stream is wrapped, slices are read into a buffer and written; also those of a file
-/// of which `sendfile` is refused, and all further ones if that happens with three files in a row.
+/// way. Where the stream is wrapped, slices are read into a buffer and written; also those of a
+/// file of which `sendfile` is refused, and all further ones if that happens with three files in a
+/// row.
 ///
 /// A socket that the other side closed is an error, not a signal, only while `SIGPIPE` is
 /// ignored: Rust programs ignore it from their start.

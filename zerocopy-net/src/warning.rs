@@ -13,7 +13,8 @@ const INTERVAL: Duration = Duration::from_mins(1);
 
 static WARNED: LazyLock<[Mutex<Limit>; 2]> = LazyLock::new(Default::default);
 
-/// Warns of a socket that lost zero copy, for one file or for good, unless that was said a moment ago.
+/// Warns of a socket that lost zero copy, for one file or for good, unless that was said a moment
+/// ago.
 pub(crate) fn zero_copy_lost(reason: CopyReason) {
     let kind = match reason {
         CopyReason::Asked => return,

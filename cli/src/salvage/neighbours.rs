@@ -84,8 +84,8 @@ impl Near {
         Ok(places)
     }
 
-    /// Gives batches whose epoch does not fit in between the one of the batch before, or where there
-    /// is none the next that fits.
+    /// Gives batches whose epoch does not fit in between the one of the batch before, or where
+    /// there is none the next that fits.
     fn mend_epochs(&self, places: &mut [Place], before: Option<LeaderEpoch>) {
         let can_be = |epoch: &LeaderEpoch| before.is_none_or(|before| before <= *epoch);
         let in_order = |place: &&mut Place| place.is_in_order && place.epoch.is_some();

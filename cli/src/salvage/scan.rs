@@ -73,8 +73,8 @@ impl<'f> Scan<'f> {
         Ok(self.walk.entry(head)?.and_then(|entry| entry.verify_crc()).err())
     }
 
-    /// Where an entry with a wrong checksum ends: where it says, or before, at a sound batch, if its
-    /// length is what is wrong. Each byte is searched once.
+    /// Where an entry with a wrong checksum ends: where it says, or before, at a sound batch, if
+    /// its length is what is wrong. Each byte is searched once.
     fn end_of(&mut self, head: &Head) -> Result<u64, CliError> {
         let (from, end) = (head.position + 1, head.position + head.size);
         if self.searched < from && !self.is_followed(head)? {

@@ -12,7 +12,8 @@ use crate::{CorruptKind, Corruption, Position};
 /// # Examples
 ///
 /// ```
-/// # use alluvium_record_format::{BatchBuilder, BatchSettings, Offset, Position, SimpleRecord, Walker};
+/// # use alluvium_record_format::{BatchBuilder, BatchSettings, Offset, Position, SimpleRecord,
+/// Walker};
 /// # let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(0)));
 /// # builder.append(&SimpleRecord::new().value(b"v"))?;
 /// let mut file = builder.finish()?.to_vec();

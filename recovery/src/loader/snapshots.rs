@@ -1,8 +1,9 @@
 //! The producer snapshots of a log that is being loaded.
 //!
-//! Recovery drops the snapshots behind a segment before it reads the segment, writes one at its end,
-//! and drops that again where no segment begins. All of this happens in memory; what is left at the
-//! end of the load is brought to the disk. A load that finds everything in order changes nothing.
+//! Recovery drops the snapshots behind a segment before it reads the segment, writes one at its
+//! end, and drops that again where no segment begins. All of this happens in memory; what is left
+//! at the end of the load is brought to the disk. A load that finds everything in order changes
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -178,7 +178,8 @@ fn a_snapshot_goes_with_its_segment() {
     assert_eq!(offsets(&snapshots), [0; 0]);
 }
 
-/// Has the names of a directory synced just before one is made or changed, as a flush beside it may.
+/// Has the names of a directory synced just before one is made or changed, as a flush beside it
+/// may.
 #[derive(Default)]
 struct SyncBefore {
     dir: OnceLock<Weak<PartitionDir>>,

@@ -20,8 +20,8 @@ static REFUSED: AtomicBool = AtomicBool::new(false);
 /// what others read stays there, what this read brings in goes. Returns how many bytes were read,
 /// 0 at the end of the file.
 ///
-/// Where the kernel has no `RWF_DONTCACHE`, pages that were all in memory before stay and others are
-/// dropped, which may take one that somebody read meanwhile.
+/// Where the kernel has no `RWF_DONTCACHE`, pages that were all in memory before stay and others
+/// are dropped, which may take one that somebody read meanwhile.
 ///
 /// # Errors
 ///

@@ -40,8 +40,9 @@ impl Segment {
     /// Compressed batches are decompressed one record at a time; none may be longer than
     /// `max_record_bytes` (`max.decompressed.message.bytes`). Control records count, as in Kafka.
     ///
-    /// Cost: two index look-ups; most often one `pread` of 8 KiB, or two, that find the batch and the
-    /// record in it. A compressed batch is read whole. For a time before the segment's first, one
+    /// Cost: two index look-ups; most often one `pread` of 8 KiB, or two, that find the batch and
+    /// the record in it. A compressed batch is read whole. For a time before the segment's first,
+    /// one
     /// `pread` of 1 KiB, and none once its first record was found so.
     ///
     /// Source: `LogSegment.findOffsetByTimestamp` in Kafka.

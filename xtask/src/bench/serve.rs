@@ -1,5 +1,5 @@
-//! Fetches of 1 MiB sent by `SocketSender`, against a bare loop of `sendfile` over the same file and
-//! socket: a blocking one, and one of tokio. The same for processor time; beside it other ways.
+//! Fetches of 1 MiB sent by `SocketSender`, against a bare loop of `sendfile` over the same file
+//! and socket: a blocking one, and one of tokio. The same for processor time; beside it other ways.
 //!
 //! The client throws away what comes (`MSG_TRUNC`), so that the sender is what is measured. A
 //! slice of work ends when the client has said that all of it came.

@@ -4,8 +4,9 @@ use alluvium_record_format::{
     Batch, ControlRecord, Decompressor, Entries, Entry, LeaderEpoch, Offset, Position,
 };
 
-/// The bytes of Kafka's file that follow ours, if a coordinator has appended them: ours stand before
-/// them unchanged, and they are markers alone, of one record each, in a later leader epoch than
+/// The bytes of Kafka's file that follow ours, if a coordinator has appended them: ours stand
+/// before them unchanged, and they are markers alone, of one record each, in a later leader epoch
+/// than
 /// `latest` and at the offsets from `end` on. Else nothing: then the files differ. Nothing either
 /// where the first of them follows ours in the file as it was before both recoveries: Kafka's has
 /// kept it, and ours has cut it off.

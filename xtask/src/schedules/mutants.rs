@@ -1,5 +1,5 @@
-//! Builds that are wrong on purpose: an order turned round, a fence left out. On each, the test under
-//! a model checker that is for it must fail, or it proves nothing.
+//! Builds that are wrong on purpose: an order turned round, a fence left out. On each, the test
+//! under a model checker that is for it must fail, or it proves nothing.
 
 use std::fs;
 use std::path::Path;

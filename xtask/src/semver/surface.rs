@@ -145,7 +145,8 @@ fn find<'a>(all: &'a Crate, id: &Value) -> Option<&'a Item> {
     all.index.get(&u32::try_from(id.as_u64()?).ok()?)
 }
 
-/// A description without what differs from one run to the next, or is a member with a line of its own.
+/// A description without what differs from one run to the next, or is a member with a line of its
+/// own.
 fn bare(value: &Value) -> String {
     const LEFT_OUT: [&str; 7] =
         ["id", "items", "impls", "variants", "implementations", "fields", "tuple"];
