@@ -284,8 +284,8 @@ impl Shared {
         kept.map_err(|source| self.disk_failed(LogError::File { source }))
     }
 
-    /// Renames the files of a segment and its snapshot.
-    fn rename_leaving(
+    /// Renames the files of a segment that is in no list any more, and its snapshot.
+    pub(super) fn rename_leaving(
         &self,
         segment: &Segment,
         from: &mut SnapshotDir,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use alluvium_record_format::Offset;
-use alluvium_segment::{Segment, Suffix};
+use alluvium_segment::Segment;
 
 use super::{Effects, Log, LogError, SegmentList, Shared, Writer};
 use crate::LogConfig;
@@ -239,9 +239,7 @@ impl Writer {
     ) -> Result<(), LogError> {
         let mut snapshots = Vec::new();
         for segment in segments.iter().rev() {
-            segment.rename(Suffix::Deleted)?;
-            let snapshot = self.snapshots.mark_deleted(segment.base_offset())?;
-            snapshots.extend(snapshot.map(|name| segment.dir().file_path(name)));
+            shared.rename_leaving(segment, &mut self.snapshots, &mut snapshots)?;
             shared.dir.sync_names()?;
         }
         effects.delete(config.file_delete_delay_ms(), segments, snapshots);
