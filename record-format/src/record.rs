@@ -5,6 +5,7 @@ mod decode;
 mod encode;
 mod iter;
 mod keys;
+mod shape;
 mod short;
 mod simple;
 mod view;

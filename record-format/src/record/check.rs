@@ -2,6 +2,7 @@
 
 use super::Records;
 use super::decode::Start;
+use super::shape::Shapes;
 use super::short::Whole;
 use crate::{Corruption, Offset, RecordStream, Timestamp};
 
@@ -60,16 +61,19 @@ impl Records<'_> {
         let context = *self.context();
         let (mut record_count, mut all_keyed) = (0_u32, true);
         let (mut min, mut max) = (i64::MAX, i64::MIN);
-        while let Some(fields) = self.next_part::<Whole>() {
-            let Start { timestamp_delta, offset_delta, key } = fields.ok()?.start;
+        let all_usual = self.take_starts(|timestamp_delta, offset_delta, keyed| {
             let timestamp = context.timestamp(timestamp_delta);
             if offset_delta.cast_unsigned() != record_count || timestamp == -1 {
-                return None;
+                return false;
             }
             record_count = record_count.wrapping_add(1);
-            all_keyed &= key.is_some();
+            all_keyed &= keyed;
             min = min.min(timestamp);
             max = max.max(timestamp);
+            true
+        });
+        if !all_usual.ok()? {
+            return None;
         }
         let last_delta = record_count.checked_sub(1)?;
         let first = context.offset(0);
@@ -89,11 +93,10 @@ impl Records<'_> {
     fn check_any(mut self) -> Result<RecordsSummary, Corruption> {
         let context = *self.context();
         let mut tally = Tally::new(context.offset(0));
-        while let Some(fields) = self.next_part::<Whole>() {
-            let Start { timestamp_delta, offset_delta, key } = fields?.start;
-            let timestamp = context.timestamp(timestamp_delta);
-            tally.add(context.offset(offset_delta), timestamp, key.is_some());
-        }
+        self.take_starts(|timestamp_delta, offset_delta, keyed| {
+            tally.add(context.offset(offset_delta), context.timestamp(timestamp_delta), keyed);
+            true
+        })?;
         Ok(tally.summary())
     }
 
@@ -107,18 +110,41 @@ impl Records<'_> {
         let context = *self.context();
         let (mut last, mut rise) = (i32::MIN, true);
         let (mut min, mut max) = (i32::MAX, i32::MIN);
-        while let Some(fields) = self.next_part::<Whole>() {
-            let delta = fields?.start.offset_delta;
+        self.take_starts(|_timestamp_delta, delta, _keyed| {
             rise &= last < delta || max < min;
             last = delta;
             min = min.min(delta);
             max = max.max(delta);
-        }
+            true
+        })?;
         Ok((min <= max).then(|| OffsetRange {
             min: context.offset(min),
             max: context.offset(max),
             offsets_rise: rise,
         }))
+    }
+
+    /// Reads records as long as `take` takes them: the deltas of time and offset, and whether
+    /// there is a key. Returns whether it took all; what it refuses it may see twice.
+    #[inline]
+    fn take_starts(
+        &mut self,
+        mut take: impl FnMut(i64, i32, bool) -> bool,
+    ) -> Result<bool, Corruption> {
+        let mut shapes = Shapes::new();
+        loop {
+            let payload = self.rest;
+            let Some(fields) = self.next_part::<Whole>() else { return Ok(true) };
+            let Start { timestamp_delta, offset_delta, key } = fields?.start;
+            if !take(timestamp_delta, offset_delta, key.is_some()) {
+                return Ok(false);
+            }
+            if let Some(shape) = shapes.of_record(payload, self.rest) {
+                // Those of one shape have keys, or have none.
+                let passed = self.pass(&shape, |time, offset| take(time, offset, key.is_some()));
+                shapes.passed(passed);
+            }
+        }
     }
 }
 

@@ -16,8 +16,8 @@ use crate::{BatchHeader, CorruptKind, Corruption, Position};
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     context: RecordContext,
-    rest: &'a [u8],
-    left: u32,
+    pub(super) rest: &'a [u8],
+    pub(super) left: u32,
     place: Place,
 }
 

@@ -90,20 +90,23 @@ type KeyFields<'a> = (Start<'a>, Option<usize>);
 /// Where the fields of a record lie. Positions count from the record's first byte; deltas and
 /// lengths are the raw values of their varints. No sum of them can overflow.
 pub(super) struct Layout {
+    fields_at: u32,
     timestamp_delta: u64,
+    offset_at: u32,
     offset_delta: u32,
+    key_length_at: u32,
     key_at: u32,
     key_length: u32,
-    value_at: u32,
+    pub(super) value_at: u32,
     value_length: u32,
-    end: u32,
+    pub(super) end: u32,
 }
 
 impl Layout {
     /// Reads all but the headers. Key and value may reach beyond the end.
     #[expect(clippy::inline_always, reason = "as a call it takes twice the time")]
     #[inline(always)]
-    fn read(payload: &[u8]) -> Option<Self> {
+    pub(super) fn read(payload: &[u8]) -> Option<Self> {
         let head: &[u8; 16] = payload.first_chunk()?;
         let (body_bytes, body_at) = length(u32::from_le_bytes(*head.first_chunk()?))?;
         let end = body_at.wrapping_add(body_bytes);
@@ -117,7 +120,9 @@ impl Layout {
             word = after;
             delta
         };
+        let offset_at = word.at;
         let offset_delta = word.take3()?;
+        let key_length_at = word.at;
         let key_length = word.take2()?;
         let key_at = word.at;
         let value_length_at = key_at.wrapping_add(size(key_length));
@@ -126,14 +131,34 @@ impl Layout {
         let (value_length, length_bytes) = short_varint(first, second)?;
         let value_at = value_length_at.wrapping_add(length_bytes);
         Some(Self {
+            fields_at,
             timestamp_delta,
+            offset_at,
             offset_delta,
+            key_length_at,
             key_at,
             key_length,
             value_at,
             value_length,
             end,
         })
+    }
+
+    /// Where four varints end: the record's length, the deltas of time and offset, and the key's
+    /// length. The attributes lie between the first two.
+    pub(super) const fn varint_ends(&self) -> [u32; 4] {
+        let length_end = self.fields_at.wrapping_sub(1);
+        [length_end, self.offset_at, self.key_length_at, self.key_at]
+    }
+
+    /// Where the value's length lies.
+    pub(super) const fn value_length_at(&self) -> u32 {
+        self.key_at.wrapping_add(size(self.key_length))
+    }
+
+    /// Where the value ends.
+    pub(super) const fn value_end(&self) -> u32 {
+        self.value_at.wrapping_add(size(self.value_length))
     }
 
     /// The fields up to the key, in the payload that this was read from.
@@ -151,7 +176,7 @@ impl Layout {
     #[inline(always)]
     fn headers<'b>(&self, payload: &'b [u8]) -> Option<(Headers<'b>, &'b [u8])> {
         let (record, next) = payload.split_at_checked(index(self.end))?;
-        let at = self.value_at.wrapping_add(size(self.value_length));
+        let at = self.value_end();
         if at.wrapping_add(1) == self.end && record.last() == Some(&0) {
             return Some((Headers::default(), next));
         }
@@ -260,7 +285,7 @@ fn field(record: &[u8], at: u32, length: u32) -> Option<&[u8]> {
 }
 
 #[inline]
-fn index(at: u32) -> usize {
+pub(super) fn index(at: u32) -> usize {
     usize::try_from(at).unwrap_or(usize::MAX)
 }
 

@@ -15,6 +15,7 @@ mod hex;
 #[cfg(feature = "codecs")]
 mod legacy;
 mod memory;
+#[cfg(feature = "codecs")]
 mod pieces;
 mod prop_batches;
 #[cfg(feature = "codecs")]
