@@ -1,8 +1,9 @@
 //! Two ways to do the same work, measured in turns.
 //!
 //! A slice is about a millisecond of work. In each round ours, the twin, and the twin once more
-//! run one slice each, in an order that turns; the figure is the median of the ratios of the
-//! rounds. The twin against itself shows what is noise.
+//! run one slice each, in an order that is drawn: a slice pays for the caches as the one before
+//! left them, and so none follows the same one always. The figure is the median of the ratios of
+//! the rounds. The twin against itself shows what is noise.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -10,6 +11,7 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 
 pub(super) use super::outcome::{Bar, Outcome, Quartiles};
+use super::random::Random;
 
 /// The fewest rounds whose median counts.
 pub(super) const LEAST_SLICES: usize = 501;
@@ -105,19 +107,21 @@ impl Bench {
             .count("the twin's gain", Quartiles::of(bare_gain).median))
     }
 
-    /// The seconds of each turn: in every round the sides run as `order` names them, each time
-    /// from another one on.
+    /// The seconds of each turn: in every round all of them come once, in an order that is drawn.
+    /// `turns` names the side of each.
     fn times<const TURNS: usize>(
         &self,
         sides: &mut [&mut dyn Slice],
-        order: [usize; TURNS],
+        turns: [usize; TURNS],
     ) -> Result<[Vec<f64>; TURNS]> {
         let mut times = [const { Vec::new() }; TURNS];
+        let mut order: [usize; TURNS] = std::array::from_fn(|turn| turn);
+        let mut random = Random::new(7);
         let warm_up = self.rounds / 10;
         for round in 0..warm_up + self.rounds {
-            for turn in 0..TURNS {
-                let turn = (turn + round) % TURNS;
-                let slice = &mut *sides[order[turn]];
+            random.shuffle(&mut order);
+            for turn in order {
+                let slice = &mut *sides[turns[turn]];
                 slice.prepare()?;
                 let (figure, seconds) = slice.timed()?;
                 black_box(figure);

@@ -23,6 +23,14 @@ impl Random {
         self.next() % bound
     }
 
+    /// Puts the items in an order of which each is about as likely.
+    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for (bound, last) in (2..).zip(1..items.len()) {
+            let other = usize::try_from(self.below(bound)).expect("below a length");
+            items.swap(last, other);
+        }
+    }
+
     /// Bytes that no codec shortens.
     pub(super) fn fill(&mut self, bytes: &mut [u8]) {
         for byte in bytes {
