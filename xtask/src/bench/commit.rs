@@ -23,7 +23,7 @@ pub(super) const BENCHES: &[(&str, Run)] =
 const WRITERS: usize = 64;
 
 /// Appends of each writer in a slice.
-const APPENDS: usize = 4;
+const APPENDS: usize = 16;
 
 /// Records of a batch: about a kilobyte.
 const RECORDS: usize = 10;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Barrier, mpsc};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::pair::Slice;
 
@@ -36,6 +37,36 @@ impl Crew {
         };
         let workers = workers.into_iter().map(spawn).collect();
         Self { start, stop, results, workers }
+    }
+
+    /// Starts the threads, which wait, each bound to a processor of its own. Of two that are woken
+    /// on one processor the second goes on milliseconds later.
+    ///
+    /// # Errors
+    ///
+    /// When there are fewer processors than threads, or one cannot be had.
+    pub(super) fn start_apart<F>(workers: Vec<F>) -> Result<Self>
+    where
+        F: FnMut() -> Result<u64> + Send + 'static,
+    {
+        let allowed = sched_getaffinity(None).context("cannot ask for the processors")?;
+        let mut processors = (0..CpuSet::MAX_CPU).filter(|&number| allowed.is_set(number));
+        let bind = |mut work: F| {
+            let mut own = CpuSet::new();
+            own.set(processors.next().context("there are more threads than processors")?);
+            let mut is_bound = false;
+            Ok(move || {
+                if !is_bound {
+                    sched_setaffinity(None, &own).context("cannot bind a thread")?;
+                    is_bound = true;
+                }
+                work()
+            })
+        };
+        let mut crew = Self::start(workers.into_iter().map(bind).collect::<Result<_>>()?);
+        // The first slice binds them.
+        crew.run()?;
+        Ok(crew)
     }
 }
 

@@ -67,13 +67,12 @@ fn small_batches(bench: &Bench, name: &'static str) -> Result<Outcome> {
 fn two_threads(bench: &Bench, name: &'static str) -> Result<Outcome> {
     let filled = Filled::make(Io::new(), LOG_BYTES, RECORDS)?;
     let count = OURS_TO_ONE * COUNT_OF_TWO;
-    let mut ours = Crew::start(vec![filled.reader(2 * count, 3)]);
-    let mut ours_two =
-        Crew::start([7, 9].map(|seed| filled.reader(count, seed)).into_iter().collect());
-    let mut bare = Crew::start(vec![filled.bare_reader(2 * COUNT_OF_TWO, 3)]);
-    let mut bare_two = Crew::start(
-        [7, 9].map(|seed| filled.bare_reader(COUNT_OF_TWO, seed)).into_iter().collect(),
-    );
+    let mut ours = Crew::start_apart(vec![filled.reader(2 * count, 3)])?;
+    let ours_two = [7, 9].map(|seed| filled.reader(count, seed));
+    let mut ours_two = Crew::start_apart(ours_two.into_iter().collect())?;
+    let mut bare = Crew::start_apart(vec![filled.bare_reader(2 * COUNT_OF_TWO, 3)])?;
+    let bare_two = [7, 9].map(|seed| filled.bare_reader(COUNT_OF_TWO, seed));
+    let mut bare_two = Crew::start_apart(bare_two.into_iter().collect())?;
     bench.scaling(
         name,
         ([2 * count, 2 * COUNT_OF_TWO].map(millions), "M/s"),
