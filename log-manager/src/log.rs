@@ -31,7 +31,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use alluvium_record_format::{LeaderEpoch, Offset};
-use alluvium_recovery::{LeaderEpochCache, ProducerState, SnapshotDir};
+use alluvium_recovery::{CompletedTxn, LeaderEpochCache, ProducerState, SnapshotDir};
 use alluvium_segment::{ActiveSegment, PartitionDir, SegmentError};
 
 use crate::notify::Notifier;
@@ -117,6 +117,9 @@ pub(crate) struct Writer {
     producers: ProducerState,
     snapshots: SnapshotDir,
     epochs: LeaderEpochCache,
+    /// Transactions with a marker and without their entry in an index: they hold back readers until
+    /// recovery has made it, also where the state of the producers comes from a snapshot again.
+    unindexed: Vec<CompletedTxn>,
     /// Counts truncations: a flush that ran beside one proves nothing.
     truncation_count: u64,
     /// Whether readers are shown a first unstable offset.

@@ -396,6 +396,9 @@ impl Writer {
             if failed.is_none() {
                 failed = self.complete(&completed).err();
             }
+            if failed.is_some() {
+                self.unindexed.push(completed);
+            }
         }
         self.producers.set_map_end_offset(next_offset);
         self.publish_first_unstable(shared);

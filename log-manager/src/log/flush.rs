@@ -18,7 +18,8 @@ impl Log {
     /// Makes everything that was appended before the call durable, and moves the recovery point
     /// there. With `inclusive`, also the files of an active segment without records.
     ///
-    /// Runs beside appends and reads; a second flush waits for the first.
+    /// Runs beside appends and reads; a second flush waits for the first. The recovery point stays
+    /// where it is once the transaction index did not take an entry: recovery makes it.
     ///
     /// Source: `UnifiedLog.flush` in Kafka.
     ///
@@ -91,7 +92,11 @@ impl Shared {
         let writer = self.writer.lock();
         if writer.truncation_count == truncation_count {
             let target = new_recovery_point.min(self.log_end()).get();
-            self.recovery_point.fetch_max(target, Ordering::AcqRel);
+            // What only recovery mends lies above the recovery point, and no recovery looks below.
+            // Set under the lock that is held here, before any flush moves past what it is about.
+            if !self.needs_recovery.load(Ordering::Acquire) {
+                self.recovery_point.fetch_max(target, Ordering::AcqRel);
+            }
             self.commits.raise(Offset::new(target));
             self.last_flush_ms.store(self.clock.now().get(), Ordering::Release);
         }

@@ -158,6 +158,7 @@ impl LogOptions {
                 producers: loaded.producers,
                 snapshots: loaded.snapshots,
                 epochs: loaded.epochs,
+                unindexed: Vec::new(),
                 truncation_count: 0,
                 is_unstable_shown: false,
                 located_unstable: None,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use alluvium_record_format::Offset;
 use alluvium_recovery::{
-    ProducerError, Replay, SnapshotStore, VerificationGuard, VerificationRequest,
-    rebuild_producer_state,
+    BatchPlace, CompletedTxn, ProducerError, Replay, SnapshotStore, VerificationGuard,
+    VerificationRequest, rebuild_producer_state,
 };
 use alluvium_segment::ActiveSegment;
 
@@ -87,22 +87,30 @@ impl Writer {
     /// Source: `UnifiedLog.maybeIncrementFirstUnstableOffset` in Kafka.
     pub(super) fn publish_first_unstable(&mut self, shared: &Shared) {
         // Readers only ever set another place of the one that is there.
-        if !self.is_unstable_shown && self.producers.first_unstable().is_none() {
+        let first = self.first_unstable(shared);
+        if !self.is_unstable_shown && first.is_none() {
             return;
         }
-        let unstable = self.producers.first_unstable().copied().map(|txn| {
-            match txn.place.filter(|_| txn.first_offset >= shared.log_start()) {
-                Some(place) => {
-                    let base = place.segment_base_offset;
-                    LogPosition::at(txn.first_offset, base, place.position)
-                }
-                None => self.locate_unstable(shared, txn.first_offset.max(shared.log_start())),
-            }
-        });
+        let unstable =
+            first.map(|(offset, place)| match place.filter(|_| offset >= shared.log_start()) {
+                Some(place) => LogPosition::at(offset, place.segment_base_offset, place.position),
+                None => self.locate_unstable(shared, offset.max(shared.log_start())),
+            });
         if shared.first_unstable.load().as_deref() != unstable.as_ref() {
             self.is_unstable_shown = unstable.is_some();
             shared.first_unstable.store(unstable.map(Arc::new));
         }
+    }
+
+    /// Where the first transaction begins that holds back readers.
+    fn first_unstable(&self, shared: &Shared) -> Option<(Offset, Option<BatchPlace>)> {
+        let known = self.producers.first_unstable().map(|txn| (txn.first_offset, txn.place));
+        if self.unindexed.is_empty() {
+            return known;
+        }
+        let is_read = |txn: &&CompletedTxn| txn.last_offset >= shared.log_start();
+        let held = self.unindexed.iter().filter(is_read).map(|txn| (txn.first_offset, None));
+        known.into_iter().chain(held).min_by_key(|(offset, _)| *offset)
     }
 
     /// Finds where a transaction begins that is known by its offset alone, after a restart.
@@ -124,6 +132,7 @@ impl Writer {
             self.snapshots.remove(snapshot, "the log starts anew")?;
         }
         self.producers.reset(offset);
+        self.unindexed.clear();
         Ok(())
     }
 }
@@ -137,6 +146,8 @@ impl Writer {
     ) -> Result<(), LogError> {
         let segments = self.segments.to_vec();
         let replay = Replay::new(shared.log_start(), end, shared.clock.now());
+        // Without its marker a transaction is open again.
+        self.unindexed.retain(|txn| txn.last_offset < end);
         let (producers, snapshots) = (&mut self.producers, &mut self.snapshots);
         Ok(rebuild_producer_state(producers, snapshots, &segments, &replay)?)
     }

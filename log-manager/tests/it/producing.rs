@@ -1,5 +1,7 @@
 //! Idempotent and transactional producers.
 
+use std::io::ErrorKind;
+
 use alluvium_log_manager::{AppendError, ErrorCode, Isolation, Log};
 use alluvium_record_format::{Offset, TxnOutcome};
 
@@ -103,7 +105,7 @@ fn a_write_that_failed_leaves_no_trace_in_the_producer_state() {
     let disk = Disk::new();
     let log = disk.open_clean();
     append(&log, &sequenced(9, 0, &[NOW.get()]));
-    disk.faults.fail_once(std::io::ErrorKind::StorageFull, |call| is_about(call, "log"));
+    disk.faults.fail_once(ErrorKind::StorageFull, |call| is_about(call, "log"));
     let failed = refused(&log, &sequenced(9, 1, &[NOW.get()]));
     assert_eq!(failed, ErrorCode::KafkaStorageError);
     assert_eq!(log.log_end_offset(), Offset::new(1));
@@ -140,6 +142,73 @@ fn a_marker_whose_index_entry_failed_keeps_its_offset_and_holds_readers_back() {
     assert_eq!(log.last_stable_offset(), Offset::new(3));
     let fetched = log.read(Offset::new(0), 1000, Isolation::TxnCommitted, true).unwrap();
     assert_eq!(fetched.aborted.unwrap().len(), 1);
+}
+
+/// Fails the entry of an aborted transaction at offsets 0 and 1, whose marker is in the log.
+fn append_marker_without_entry(disk: &Disk, log: &Log, base: i64) {
+    disk.faults.fail_once(ErrorKind::StorageFull, |call| is_about(call, "txnindex"));
+    append_marker(log, &marker(7, TxnOutcome::Abort)).unwrap_err();
+    assert!(!disk.dir().join(format!("{base:020}.txnindex")).exists());
+}
+
+/// FR-085: a roll, a flush and what is kept of them leave the segment of the marker to recovery. No
+/// start looked below the recovery point that a flush had moved past it.
+#[test]
+fn an_index_entry_that_failed_is_made_by_the_next_start_also_after_a_roll_and_a_flush() {
+    for begins_below in [false, true] {
+        let disk = Disk::new();
+        let log = disk.open_clean();
+        append(&log, &transactional(7, 0));
+        if begins_below {
+            log.roll().unwrap();
+            disk.tasks.run_due();
+            assert_eq!(log.recovery_point(), Offset::new(1));
+        }
+        let marked = i64::from(begins_below);
+        append_marker_without_entry(&disk, &log, marked);
+        log.roll().unwrap();
+        disk.tasks.run_due();
+        append(&log, &sequenced(8, 0, &[NOW.get()]));
+        log.flush(true).unwrap();
+        assert_eq!(log.recovery_point(), Offset::new(marked), "the marker is at 1");
+        assert_eq!(log.durable_offset(), Offset::new(3), "its batches are on the disk");
+        log.update_high_watermark(Offset::new(3)).unwrap();
+        let closed = log.close().unwrap();
+        assert!(!closed.clean);
+        assert_eq!(closed.recovery_point, Offset::new(marked));
+        drop(log);
+        let log = disk.options().after_close(&closed).open(disk.dir()).unwrap();
+        assert_eq!(disk.file(&format!("{marked:020}.txnindex")).len(), 34);
+        log.update_high_watermark(Offset::new(3)).unwrap();
+        assert_eq!(log.last_stable_offset(), Offset::new(3));
+        let fetched = log.read(Offset::new(marked), 1000, Isolation::TxnCommitted, true).unwrap();
+        assert_eq!(fetched.aborted.unwrap().len(), 1);
+        log.flush(false).unwrap();
+        assert_eq!(log.recovery_point(), Offset::new(3), "it moves again");
+    }
+}
+
+/// FR-085: a truncation takes the producers from a snapshot, which knows the transaction as ended.
+#[test]
+fn an_index_entry_that_failed_holds_readers_back_also_after_a_truncation_behind_the_marker() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    append(&log, &transactional(7, 0));
+    append_marker_without_entry(&disk, &log, 0);
+    log.roll().unwrap();
+    append(&log, &sequenced(8, 0, &[NOW.get()]));
+    append(&log, &sequenced(8, 1, &[NOW.get()]));
+    log.update_high_watermark(Offset::new(4)).unwrap();
+    assert!(log.truncate_to(Offset::new(3)).unwrap());
+    append(&log, &sequenced(8, 1, &[NOW.get()]));
+    log.update_high_watermark(Offset::new(4)).unwrap();
+    assert_eq!(log.last_stable_offset(), Offset::new(0));
+    // Without its marker the transaction is open, until another one ends it.
+    assert!(log.truncate_to(Offset::new(1)).unwrap());
+    append_marker(&log, &marker(7, TxnOutcome::Abort)).unwrap();
+    log.update_high_watermark(Offset::new(2)).unwrap();
+    assert_eq!(log.last_stable_offset(), Offset::new(2));
+    assert_eq!(disk.file("00000000000000000000.txnindex").len(), 34);
 }
 
 /// FR-029: a refusal changes neither file nor state.
