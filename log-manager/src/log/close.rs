@@ -55,6 +55,8 @@ impl Log {
         let mut writer = shared.writer.lock();
         let writer = &mut *writer;
         writer.producers.take_snapshot(&mut writer.snapshots, true)?;
+        // A log that was stopped cleanly and has no snapshot counts as one without producers.
+        shared.sync_names()?;
         Ok(Closed {
             recovery_point: Offset::new(shared.recovery_point.load(Ordering::Acquire)),
             log_start_offset: shared.log_start(),

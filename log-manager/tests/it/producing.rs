@@ -211,6 +211,22 @@ fn an_index_entry_that_failed_holds_readers_back_also_after_a_truncation_behind_
     assert_eq!(disk.file("00000000000000000000.txnindex").len(), 34);
 }
 
+/// Without any snapshot, a log that was stopped cleanly counts as one without producers.
+#[test]
+fn the_name_of_the_last_snapshot_is_durable_when_the_close_returns() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    append(&log, &sequenced(9, 0, &[NOW.get()]));
+    log.flush(true).unwrap();
+    let calls = || std::mem::take(&mut *disk.faults.calls.lock().unwrap());
+    calls();
+    assert!(log.close().unwrap().clean);
+    let calls = calls();
+    let at = |name: &str| calls.iter().rposition(|call| call == name);
+    let snapshot = at("sync 00000000000000000001.snapshot");
+    assert!(snapshot.is_some() && at("sync-dir") > snapshot, "{calls:?}");
+}
+
 /// FR-029: a refusal changes neither file nor state.
 #[test]
 fn a_refused_append_leaves_file_and_state_as_they_were() {

@@ -130,7 +130,9 @@ impl SnapshotStore for SnapshotDir {
     }
 
     fn remove(&mut self, offset: Offset, why: &'static str) -> Result<(), FileError> {
-        remove(self.dir.io(), &self.path(offset))?;
+        let removed = remove(self.dir.io(), &self.path(offset));
+        self.dir.names_changed();
+        removed?;
         self.offsets.remove(&offset);
         tracing::info!(offset = offset.get(), why, "Deleted producer state snapshot");
         Ok(())

@@ -190,7 +190,7 @@ impl IoHook for SyncBefore {
     fn before(&self, call: &IoCall<'_>) -> IoVerdict {
         match call {
             IoCall::SyncDir { .. } => drop(self.syncs.fetch_add(1, Ordering::AcqRel)),
-            IoCall::Rename { .. } | IoCall::Open { create: true, .. } => {
+            IoCall::Rename { .. } | IoCall::Remove { .. } | IoCall::Open { create: true, .. } => {
                 if let Some(dir) = self.dir.get().and_then(Weak::upgrade) {
                     dir.sync_names().unwrap();
                 }
@@ -216,6 +216,8 @@ fn the_name_of_a_snapshot_that_a_sync_has_come_before_is_synced_by_the_next() {
     };
     let offset = Offset::new(3);
     is_synced_after("written", &|snapshots| snapshots.write(offset, b"bytes", true).unwrap());
+    is_synced_after("removed", &|snapshots| snapshots.remove(offset, "a test").unwrap());
+    is_synced_after("written again", &|snapshots| snapshots.write(offset, b"", true).unwrap());
     is_synced_after("marked", &|snapshots| {
         assert!(snapshots.mark_deleted(offset).unwrap().is_some());
     });
