@@ -1,9 +1,11 @@
 //! The settings of one log: Kafka's topic keys, typed and checked.
 
 mod broker;
+mod broker_keys;
 mod error;
 mod keys;
 mod macros;
+mod synonyms;
 mod text;
 mod value;
 

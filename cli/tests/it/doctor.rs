@@ -26,7 +26,7 @@ impl Patient {
             ("machine/proc/self/limits", b"Max open files  100000  100000  files\n"),
             ("machine/proc/sys/vm/max_map_count", b"65530\n"),
             ("machine/sys/dev/block/8:1/queue/rotational", b"0\n"),
-            ("server.properties", b"log.segment.bytes=16777216\nlisteners=PLAINTEXT://:9092\n"),
+            ("server.properties", PROPERTIES),
             ("disk/meta.properties", b"version=1\n"),
             ("disk/t-0/00000000000000000000.log", &three_batches()),
         ]);
@@ -51,7 +51,7 @@ impl Patient {
     }
 
     fn setting(&self, line: &str) {
-        self.write("server.properties", format!("log.segment.bytes=16777216\n{line}\n"));
+        self.write("server.properties", [PROPERTIES, line.as_bytes(), b"\n"].concat());
     }
 
     fn examine(&self) -> Run {
@@ -71,6 +71,16 @@ fn found(run: &Run) -> BTreeSet<String> {
 fn set_time(log: &mut [u8], at: usize, time: i64) {
     log[at + 35..at + 43].copy_from_slice(&time.to_be_bytes());
 }
+
+/// Ordinary settings of a broker, some of other parts of it but spelled much like ours.
+const PROPERTIES: &[u8] = b"\
+log.segment.bytes=16777216
+listeners=PLAINTEXT://:9092
+offsets.retention.minutes=10080
+offsets.retention.check.interval.ms=600000
+log.local.retention.ms=-2
+log.local.retention.bytes=-2
+";
 
 const NOW: i64 = 1_750_000_000_000;
 

@@ -376,7 +376,7 @@ mod tests {
             ("auto.create.topics.enable=maybe", "auto.create.topics.enable"),
             ("listeners=nonsense", "listeners"),
             ("listeners=PLAINTEXT://x.example:1", "listeners"),
-            ("log.segment.bytes=1", "segment.bytes"),
+            ("log.segment.bytes=1", "`log.segment.bytes` is 1"),
             ("connections.max.idle.ms=soon", "connections.max.idle.ms"),
             ("nonsense", "--set"),
         ] {

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use super::broker_keys;
 use super::keys::nearest;
 use super::macros::settings;
+use super::synonyms::{SYNONYMS, Synonym, Target};
 use super::value::{Bounds, Setting};
-use super::{ConfigError, DAY_MS, I32_MAX, LogConfig, NEVER};
+use super::{ConfigError, DAY_MS, I32_MAX, LogConfig, LogConfigBuilder, NEVER};
 
 settings! {
     /// The settings of all logs of a broker, checked. Cheap to clone.
@@ -83,11 +85,17 @@ settings! {
     cleaner_dedupe_buffer_bytes: u64 = 128 << 20, "log.cleaner.dedupe.buffer.size",
         Bounds::Int(0, i64::MAX);
 
-    /// Bytes that the cleaner reads and writes at a time, of all its threads.
+    /// Bytes that the cleaner reads and writes at a time, of all its threads. Read and checked
+    /// for whoever asks; our own cleaner has buffers of its own and does not go by it.
     cleaner_io_buffer_bytes: u32 = 512 << 10, "log.cleaner.io.buffer.size", Bounds::Int(0, I32_MAX);
 
     /// How full the cleaner's table of keys gets, 0 to 1.
     cleaner_load_factor: f64 = 0.9, "log.cleaner.io.buffer.load.factor", Bounds::Ratio;
+
+    /// Bytes a second that the cleaner reads and writes, of all its threads; `None` for no limit.
+    /// Kafka's text may have a fraction, which counts as one more.
+    cleaner_max_bytes_per_second: Option<u64> = None, "log.cleaner.io.max.bytes.per.second",
+        Bounds::Rate;
 
     /// Milliseconds that the cleaner sleeps when nothing is dirty.
     cleaner_backoff_ms: u64 = 15_000, "log.cleaner.backoff.ms", Bounds::Int(0, i64::MAX);
@@ -121,85 +129,79 @@ impl BrokerConfigBuilder {
 }
 
 impl BrokerConfig {
+    /// Kafka 4.4.0's broker keys that logs do not read: accepted and passed over.
+    pub const OTHER_KEYS: &'static [&'static str] = broker_keys::OTHER;
+
     /// Reads Kafka's broker keys and texts, as in `server.properties`.
     ///
     /// Of synonyms the finest wins: `log.roll.ms` over `log.roll.hours`, `log.retention.ms` over
-    /// `.minutes` over `.hours`, `log.dirs` over `log.dir`. Keys of other parts of a broker are
-    /// passed over; those that look like a misspelled one of ours come back with it.
+    /// `.minutes` over `.hours`, `log.dirs` over `log.dir`. Any negative retention time keeps
+    /// records for ever, and 0 is refused, as in Kafka. Keys of other parts of a broker
+    /// ([`OTHER_KEYS`](Self::OTHER_KEYS)) are passed over; of those that Kafka has not, the ones
+    /// that look like a misspelled one of ours come back with it.
     ///
     /// # Errors
     ///
-    /// `Value` for a text that is not of its kind or outside its bounds.
+    /// `Value` for a text that is not of its kind or outside its bounds, `Conflict` where the
+    /// compaction lags cross; both with the broker's keys as given.
     pub fn from_properties<'a>(
         properties: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<(Self, Vec<UnknownKey>), ConfigError> {
-        let mut builder = Self::builder();
-        let mut defaults = LogConfig::builder();
-        let mut found: [Option<(usize, String)>; SYNONYMS.len()] = Default::default();
+        let (mut broker, mut log) = (Self::builder(), LogConfig::builder());
+        let mut found: [Option<(Synonym, &str)>; SYNONYMS.len()] = [None; SYNONYMS.len()];
         let mut unknown = Vec::new();
         for (key, text) in properties {
             let text = text.trim();
-            if let Some((setting, rank)) = synonym(key)
-                && found[setting].as_ref().is_none_or(|(best, _)| rank < *best)
-            {
-                found[setting] = Some((rank, SYNONYMS[setting].0[rank].1.convert(key, text)?));
+            if let Some(synonym) = Synonym::of(key) {
+                // Kafka checks those too that a finer one hides.
+                let (mut broker, mut log) = (Self::builder(), LogConfig::builder());
+                synonym
+                    .apply(text, false, |target, text| set(&mut broker, &mut log, target, text))?;
+                let best = &mut found[synonym.row];
+                if best.is_none_or(|(best, _)| synonym.rank <= best.rank) {
+                    *best = Some((synonym, text));
+                }
             }
-            if !builder.set(key, text)?
-                && synonym(key).is_none()
+            if !broker.set(key, text)?
+                && Synonym::of(key).is_none()
+                && !Self::OTHER_KEYS.contains(&key)
                 && let Some(nearest) = nearest(key, &all_keys())
             {
                 unknown.push(UnknownKey { key: key.to_owned(), nearest });
             }
         }
-        for ((_, target), value) in SYNONYMS.iter().zip(found) {
-            let Some((_, text)) = value else { continue };
-            match target {
-                Target::Log(key) => drop(defaults.set(key, &text)?),
-                Target::Broker(key) => drop(builder.set(key, &text)?),
-            }
+        for (synonym, text) in found.iter().flatten() {
+            synonym.apply(text, true, |target, text| set(&mut broker, &mut log, target, text))?;
         }
-        builder.0.log_defaults = defaults.build()?;
-        Ok((builder.build()?, unknown))
+        broker.0.log_defaults = log.build().map_err(|refused| as_given(refused, &found))?;
+        Ok((broker.build()?, unknown))
     }
 }
 
-/// What a synonym sets.
-enum Target {
-    /// A topic key.
-    Log(&'static str),
-    /// A broker key.
-    Broker(&'static str),
-}
-
-/// How a synonym's text becomes that of the setting.
-#[derive(Clone, Copy)]
-enum Unit {
-    /// As it is.
-    Same,
-    /// Whole minutes, as milliseconds.
-    Minutes,
-    /// Whole hours, as milliseconds.
-    Hours,
-}
-
-impl Unit {
-    fn convert(self, key: &str, text: &str) -> Result<String, ConfigError> {
-        let factor = match self {
-            Self::Same => return Ok(text.to_owned()),
-            Self::Minutes => 60_000,
-            Self::Hours => 3_600_000,
-        };
-        let key = all_keys().into_iter().find(|known| *known == key).unwrap_or_default();
-        let count: i64 = Setting::parse(key, text, &Bounds::Int(-1, I32_MAX))?;
-        Ok(if count < 0 { "-1".to_owned() } else { (count * factor).to_string() })
+fn set(
+    broker: &mut BrokerConfigBuilder,
+    log: &mut LogConfigBuilder,
+    target: Target,
+    text: &str,
+) -> Result<bool, ConfigError> {
+    match target {
+        Target::Log(key) => log.set(key, text),
+        Target::Broker(key) => broker.set(key, text),
     }
 }
 
-fn synonym(key: &str) -> Option<(usize, usize)> {
-    SYNONYMS.iter().enumerate().find_map(|(setting, (names, _))| {
-        let rank = names.iter().position(|(name, _)| *name == key)?;
-        Some((setting, rank))
-    })
+/// Names the broker's keys in the place of the topic's.
+fn as_given(refused: ConfigError, found: &[Option<(Synonym, &str)>]) -> ConfigError {
+    let given = |key: &'static str| {
+        let row = SYNONYMS.iter().position(|(_, target)| target.key() == key);
+        row.and_then(|row| found[row]).map_or(key, |(synonym, _)| synonym.key())
+    };
+    match refused {
+        ConfigError::Conflict { key, other } => {
+            ConfigError::Conflict { key: given(key), other: given(other) }
+        }
+        other => other,
+    }
 }
 
 fn all_keys() -> Vec<&'static str> {
@@ -207,57 +209,10 @@ fn all_keys() -> Vec<&'static str> {
     BrokerConfig::KEYS.iter().copied().chain(synonyms).collect()
 }
 
-const fn same(name: &'static str) -> (&'static str, Unit) {
-    (name, Unit::Same)
-}
-
-/// Broker keys in order of precedence, beside what they set.
-const SYNONYMS: &[(&[(&str, Unit)], Target)] = &[
-    (&[same("log.dirs"), same("log.dir")], Target::Broker("log.dirs")),
-    (&[same("log.segment.bytes")], Target::Log("segment.bytes")),
-    (&[same("log.roll.ms"), ("log.roll.hours", Unit::Hours)], Target::Log("segment.ms")),
-    (
-        &[same("log.roll.jitter.ms"), ("log.roll.jitter.hours", Unit::Hours)],
-        Target::Log("segment.jitter.ms"),
-    ),
-    (&[same("log.index.size.max.bytes")], Target::Log("segment.index.bytes")),
-    (&[same("log.index.interval.bytes")], Target::Log("index.interval.bytes")),
-    (&[same("log.flush.interval.messages")], Target::Log("flush.messages")),
-    (
-        &[same("log.flush.interval.ms"), same("log.flush.scheduler.interval.ms")],
-        Target::Log("flush.ms"),
-    ),
-    (&[same("log.retention.bytes")], Target::Log("retention.bytes")),
-    (
-        &[
-            same("log.retention.ms"),
-            ("log.retention.minutes", Unit::Minutes),
-            ("log.retention.hours", Unit::Hours),
-        ],
-        Target::Log("retention.ms"),
-    ),
-    (&[same("message.max.bytes")], Target::Log("max.message.bytes")),
-    (&[same("log.cleaner.delete.retention.ms")], Target::Log("delete.retention.ms")),
-    (&[same("log.cleaner.min.compaction.lag.ms")], Target::Log("min.compaction.lag.ms")),
-    (&[same("log.cleaner.max.compaction.lag.ms")], Target::Log("max.compaction.lag.ms")),
-    (&[same("log.cleaner.min.cleanable.ratio")], Target::Log("min.cleanable.dirty.ratio")),
-    (&[same("log.segment.delete.delay.ms")], Target::Log("file.delete.delay.ms")),
-    (&[same("log.cleanup.policy")], Target::Log("cleanup.policy")),
-    (&[same("compression.type")], Target::Log("compression.type")),
-    (&[same("compression.gzip.level")], Target::Log("compression.gzip.level")),
-    (&[same("compression.lz4.level")], Target::Log("compression.lz4.level")),
-    (&[same("compression.zstd.level")], Target::Log("compression.zstd.level")),
-    (&[same("log.preallocate")], Target::Log("preallocate")),
-    (&[same("log.message.timestamp.type")], Target::Log("message.timestamp.type")),
-    (
-        &[same("log.message.timestamp.before.max.ms")],
-        Target::Log("message.timestamp.before.max.ms"),
-    ),
-    (&[same("log.message.timestamp.after.max.ms")], Target::Log("message.timestamp.after.max.ms")),
-];
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn read(properties: &[(&str, &str)]) -> BrokerConfig {
@@ -290,8 +245,57 @@ mod tests {
     }
 
     #[test]
-    fn minus_one_hour_of_retention_keeps_for_ever() {
-        assert_eq!(read(&[("log.retention.hours", "-1")]).log_defaults().retention_ms(), None);
+    fn any_negative_retention_time_keeps_for_ever() {
+        for key in ["log.retention.ms", "log.retention.minutes", "log.retention.hours"] {
+            for text in ["-1", "-2", "-2147483648"] {
+                assert_eq!(
+                    read(&[(key, text)]).log_defaults().retention_ms(),
+                    None,
+                    "{key} {text}"
+                );
+            }
+            assert!(read(&[(key, "1")]).log_defaults().retention_ms().is_some(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_retention_time_of_zero_is_refused_unless_a_finer_one_hides_it() {
+        for key in ["log.retention.ms", "log.retention.minutes", "log.retention.hours"] {
+            let refused = BrokerConfig::from_properties([(key, "0")]).unwrap_err().to_string();
+            assert!(refused.starts_with(&format!("`{key}` is 0, expected")), "{refused}");
+            assert!(refused.ends_with("that is not 0"), "{refused}");
+        }
+        let hidden = read(&[("log.retention.minutes", "0"), ("log.retention.ms", "5")]);
+        assert_eq!(hidden.log_defaults().retention_ms(), Some(5));
+        let hidden = read(&[("log.retention.ms", "-5"), ("log.retention.hours", "0")]);
+        assert_eq!(hidden.log_defaults().retention_ms(), None);
+    }
+
+    #[test]
+    fn of_a_key_given_twice_the_last_counts() {
+        let config = read(&[("log.roll.ms", "5"), ("log.roll.ms", "6")]);
+        assert_eq!(config.log_defaults().segment_ms(), 6);
+    }
+
+    #[test]
+    fn the_rate_of_the_cleaner_is_a_number_above_zero() {
+        let rate = |text| {
+            let (config, _) =
+                BrokerConfig::from_properties([("log.cleaner.io.max.bytes.per.second", text)])?;
+            Ok::<_, ConfigError>(config.cleaner_max_bytes_per_second())
+        };
+        assert_eq!(BrokerConfig::default().cleaner_max_bytes_per_second(), None);
+        assert_eq!(rate("1000000"), Ok(Some(1_000_000)));
+        assert_eq!(rate("1.5E6"), Ok(Some(1_500_000)));
+        assert_eq!(rate("0.25"), Ok(Some(1)));
+        assert_eq!(rate("1.7976931348623157E308"), Ok(None));
+        for text in ["0", "-1", "NaN", "fast", ""] {
+            let refused = rate(text).unwrap_err().to_string();
+            let key = "log.cleaner.io.max.bytes.per.second";
+            assert_eq!(refused, format!("`{key}` is {text}, expected a number above 0"));
+        }
+        let refused = BrokerConfig::builder().cleaner_max_bytes_per_second(Some(0)).build();
+        assert!(matches!(refused, Err(ConfigError::Value { .. })));
     }
 
     #[test]
@@ -317,14 +321,79 @@ mod tests {
     }
 
     #[test]
-    fn a_value_outside_its_bounds_names_the_key() {
+    fn no_key_of_kafkas_counts_as_misspelled() {
+        let properties = BrokerConfig::OTHER_KEYS.iter().map(|key| (*key, "x"));
+        let (config, unknown) = BrokerConfig::from_properties(properties).unwrap();
+        assert_eq!((config, unknown), (BrokerConfig::default(), Vec::new()));
+        assert!(BrokerConfig::OTHER_KEYS.is_sorted());
+        // Without the list these three would be taken for ours.
+        for key in
+            ["offsets.retention.minutes", "log.local.retention.ms", "log.local.retention.bytes"]
+        {
+            assert!(BrokerConfig::OTHER_KEYS.contains(&key) && nearest(key, &all_keys()).is_some());
+        }
+    }
+
+    #[test]
+    fn ours_and_the_others_are_all_keys_of_the_broker_and_none_is_both() {
+        let ours: BTreeSet<&str> = all_keys().into_iter().collect();
+        let others: BTreeSet<&str> = BrokerConfig::OTHER_KEYS.iter().copied().collect();
+        assert!(ours.is_disjoint(&others));
+        // What `KafkaConfig.configDef` of Kafka 4.4.0 counts.
+        assert_eq!(ours.len() + others.len(), 379);
+    }
+
+    #[test]
+    fn every_misspelled_key_of_ours_comes_back() {
+        for key in all_keys() {
+            let misspelled = format!("{key}x");
+            let (_, unknown) = BrokerConfig::from_properties([(misspelled.as_str(), "1")]).unwrap();
+            assert_eq!(unknown.len(), 1, "{misspelled}");
+        }
+    }
+
+    #[test]
+    fn a_value_outside_its_bounds_names_the_key_and_the_text_as_given() {
         for (key, text) in [
             ("num.recovery.threads.per.data.dir", "0"),
             ("log.segment.bytes", "5"),
             ("log.roll.hours", "x"),
+            ("log.roll.hours", "0"),
+            ("log.roll.ms", "0"),
+            ("log.roll.jitter.hours", "-1"),
+            ("log.retention.hours", "2147483648"),
+            ("log.retention.bytes", "all"),
+            ("message.max.bytes", "-1"),
+            ("max.decompressed.message.bytes", "0"),
+            ("log.cleaner.min.cleanable.ratio", "2"),
+            ("log.cleanup.policy", "remove"),
+            ("log.preallocate", "yes"),
         ] {
-            let refused = BrokerConfig::from_properties([(key, text)]).unwrap_err();
-            assert!(refused.to_string().contains("is "), "{refused}");
+            let refused = BrokerConfig::from_properties([(key, text)]).unwrap_err().to_string();
+            assert!(refused.starts_with(&format!("`{key}` is {text}, expected")), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_bad_value_is_refused_even_where_a_finer_synonym_hides_it() {
+        let (hours, ms) = (("log.roll.hours", "0"), ("log.roll.ms", "5"));
+        for both in [[hours, ms], [ms, hours]] {
+            let refused = BrokerConfig::from_properties(both).unwrap_err().to_string();
+            assert!(refused.starts_with("`log.roll.hours` is 0"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn crossing_compaction_lags_are_named_by_the_keys_of_the_broker() {
+        let min = ("log.cleaner.min.compaction.lag.ms", "5");
+        let max = ("log.cleaner.max.compaction.lag.ms", "4");
+        let refused = BrokerConfig::from_properties([min, max]).unwrap_err().to_string();
+        assert_eq!(refused, format!("`{}` is above `{}`", min.0, max.0));
+    }
+
+    #[test]
+    fn the_largest_record_is_a_setting_of_the_broker_too() {
+        let config = read(&[("max.decompressed.message.bytes", "5000")]);
+        assert_eq!(config.log_defaults().max_decompressed_message_bytes(), 5000);
     }
 }

@@ -59,6 +59,8 @@ pub enum Expected {
     },
     /// A number from 0 to 1.
     Ratio,
+    /// A number above 0.
+    Positive,
     /// `true` or `false`.
     Boolean,
     /// One of these words.
@@ -77,6 +79,7 @@ impl fmt::Display for Expected {
                 write!(f, "a whole number from {min} to {max} that is not 0")
             }
             Self::Ratio => f.write_str("a number from 0 to 1"),
+            Self::Positive => f.write_str("a number above 0"),
             Self::Boolean => f.write_str("true or false"),
             Self::Paths => f.write_str("paths of directories"),
             Self::OneOf(words) => write!(f, "one of {}", words.join(", ")),

@@ -53,6 +53,8 @@ pub(super) enum Bounds {
     Int(i64, i64),
     IntNotZero(i64, i64),
     Ratio,
+    /// Above 0, or no limit at all.
+    Rate,
     Any,
 }
 
@@ -61,6 +63,7 @@ impl Bounds {
         match self {
             Self::Int(min, max) => Expected::Integer { min, max },
             Self::IntNotZero(min, max) => Expected::NonZeroInteger { min, max },
+            Self::Rate => Expected::Positive,
             Self::Ratio | Self::Any => Expected::Ratio,
         }
     }
@@ -69,6 +72,7 @@ impl Bounds {
         match self {
             Self::Int(min, max) => (min..=max).contains(&raw),
             Self::IntNotZero(min, max) => raw != 0 && (min..=max).contains(&raw),
+            Self::Rate => raw > 0,
             Self::Ratio | Self::Any => true,
         }
     }
@@ -87,12 +91,22 @@ fn refuse(key: &'static str, value: &impl ToString, expected: Expected) -> Confi
     ConfigError::Value { key, value: value.to_string(), expected }
 }
 
-/// Reads a whole number within bounds.
+/// Reads a whole number within bounds, -1 for a rate without limit.
 fn integer(key: &'static str, text: &str, bounds: Bounds) -> Result<i64, ConfigError> {
+    if let Bounds::Rate = bounds {
+        let rate = text.parse::<f64>().ok().filter(|rate| *rate > 0.0);
+        return rate.map(whole).ok_or_else(|| refuse(key, &text, bounds.expected()));
+    }
     match text.parse() {
         Ok(raw) if bounds.allow(raw) => Ok(raw),
         _ => Err(refuse(key, &text, bounds.expected())),
     }
+}
+
+/// A rate as a whole number, at least 1; -1 for one that no disk comes to.
+#[expect(clippy::cast_possible_truncation, reason = "above 0 and below 2^63 where it is cast")]
+fn whole(rate: f64) -> i64 {
+    if rate < NO_LIMIT { rate.ceil() as i64 } else { -1 }
 }
 
 macro_rules! integer_setting {
@@ -223,4 +237,6 @@ impl Setting for Vec<PathBuf> {
     }
 }
 
+/// 2^62 bytes a second.
+const NO_LIMIT: f64 = 4_611_686_018_427_387_904.0;
 const COMPRESSION_TYPES: &[&str] = &["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"];
