@@ -49,6 +49,7 @@ impl LogCleanerConfig {
             dedupe_buffer_bytes: broker.cleaner_dedupe_buffer_bytes(),
             load_factor: broker.cleaner_load_factor(),
             backoff_ms: broker.cleaner_backoff_ms(),
+            max_bytes_per_second: broker.cleaner_max_bytes_per_second(),
             ..Self::new()
         }
     }
@@ -163,6 +164,26 @@ mod tests {
             [1, 2, 3, 4, 5, 1000].map(|tries| policy.next(tries, Timestamp::new(0)).unwrap().get());
         assert_eq!(delays, [100, 200, 400, 800, 1000, 1000]);
         assert_eq!(RetryPolicy::never().next(1, Timestamp::new(0)), None);
+    }
+
+    #[test]
+    fn every_key_of_the_broker_sets_what_it_names() {
+        let (broker, _) = BrokerConfig::from_properties([
+            ("log.cleaner.threads", "3"),
+            ("log.cleaner.dedupe.buffer.size", "4000000"),
+            ("log.cleaner.io.buffer.load.factor", "0.5"),
+            ("log.cleaner.backoff.ms", "7"),
+            ("log.cleaner.io.max.bytes.per.second", "1000000"),
+        ])
+        .unwrap();
+        let expected = LogCleanerConfig::new()
+            .threads(3)
+            .dedupe_buffer_bytes(4_000_000)
+            .load_factor(0.5)
+            .backoff_ms(7)
+            .max_bytes_per_second(Some(1_000_000));
+        assert_eq!(LogCleanerConfig::of(&broker), expected);
+        assert_eq!(LogCleanerConfig::of(&BrokerConfig::default()), LogCleanerConfig::new());
     }
 
     #[test]
