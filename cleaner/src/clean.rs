@@ -212,13 +212,7 @@ fn clean_group(
     let base = first.base_offset();
     let mut output = Output::begin(first.dir(), base, options.segment, options.dry_run)
         .map_err(CleanError::segment)?;
-    let cleaned = match rewrite.group(segments, group, &mut output, host) {
-        Ok(cleaned) => cleaned,
-        Err(error) => {
-            output.discard();
-            return Err(error);
-        }
-    };
+    let cleaned = rewrite.group(segments, group, &mut output, host)?;
     if !options.dry_run {
         let new = output.finish(last).map_err(CleanError::segment)?;
         let anchor = new.first().filter(|first| first.size_bytes() == 0 && new.len() > 1).cloned();

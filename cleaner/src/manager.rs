@@ -169,7 +169,6 @@ impl LogCleaner {
                 tracing::warn!(dir = %dir.display(), error, "cleaner checkpoint not used");
             }
         }
-        gate.set_attached(true);
         metrics::dead(0);
         let shared = Arc::new(Shared {
             logs,
@@ -186,11 +185,16 @@ impl LogCleaner {
 
     /// Cleans the filthiest log that is due, on the caller's thread, then runs the retention of
     /// all compacted logs. Ticks wait for one another, not for the threads.
+    ///
+    /// From the first tick on, as from [`start_threads`](Self::start_threads), the log manager
+    /// leaves the retention of compacted logs to the cleaner, until [`stop`](Self::stop).
     pub fn tick(&self) -> Round {
+        self.shared.gate.set_attached(true);
         self.shared.round(&mut self.shared.own.lock())
     }
 
-    /// Starts the threads that the settings ask for.
+    /// Starts the threads that the settings ask for. Where these are none, the log manager runs
+    /// the retention of compacted logs.
     ///
     /// # Errors
     ///

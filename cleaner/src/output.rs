@@ -14,6 +14,9 @@ use crate::cached::let_go;
 
 /// The new segments of one group: one, unless offsets or bytes do not fit into one. A batch that
 /// is built again may grow, so one may be a little larger than `segment.bytes`, as in Kafka.
+///
+/// Its files go when it is dropped unfinished, a panic included: left in place, their names would
+/// tell a start after a later swap that the swap had not come to its end.
 #[derive(Debug)]
 pub(crate) struct Output {
     dir: Arc<PartitionDir>,
@@ -123,22 +126,8 @@ impl Output {
             }
             Ok(())
         });
-        match finished {
-            Ok(()) => Ok(self.done.into_iter().map(|(segment, _)| segment).collect()),
-            Err(error) => {
-                self.discard();
-                Err(error)
-            }
-        }
-    }
-
-    /// Removes all that was written. What cannot be removed now goes at the next start.
-    pub(crate) fn discard(self) {
-        let active = self.active.as_ref().map(|active| Arc::clone(active.segment()));
-        drop(self.active);
-        for segment in self.done.iter().map(|(segment, _)| segment).chain(&active) {
-            drop(segment.delete_files());
-        }
+        finished?;
+        Ok(std::mem::take(&mut self.done).into_iter().map(|(segment, _)| segment).collect())
     }
 
     fn create(&mut self, base: Offset) -> Result<(), SegmentError> {
@@ -194,6 +183,16 @@ impl Output {
         self.written += self.pending.len() as u64;
         self.pending.clear();
         Ok(())
+    }
+}
+
+impl Drop for Output {
+    /// What cannot be removed now goes before the next group of this name, or at the next start.
+    fn drop(&mut self) {
+        let active = self.active.take().map(|active| Arc::clone(active.segment()));
+        for segment in self.done.iter().map(|(segment, _)| segment).chain(&active) {
+            drop(segment.delete_files());
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use alluvium_log_manager::{Log, LogError};
 use alluvium_record_format::Timestamp;
 use alluvium_recovery::TopicPartition;
 use alluvium_segment::replace::Replacement;
+use alluvium_segment::{FileKind, Segment, SegmentError};
 
 use super::candidate::Candidate;
 use super::gate::Turn;
@@ -109,6 +110,15 @@ impl Shared {
             (CleanError::Segment { source }, Ok(log)) if CleanError::is_disk(&source) => {
                 CleanError::Log { source: log.dir_failed(source) }
             }
+            // Nobody dropped the segment: its file is missing. Tried again at once, it would keep the
+            // cleaner from all other logs.
+            (error @ CleanError::Segment { source: SegmentError::Gone { .. } }, Ok(log))
+                if is_file_missing(&log) =>
+            {
+                metrics::failed();
+                self.stats.failed();
+                return Outcome::Failed(self.mark(partition, error));
+            }
             (CleanError::Checkpoint { source }, Ok(log)) => {
                 CleanError::Log { source: log.dir_failed(source) }
             }
@@ -163,6 +173,15 @@ impl CleanHost for InService<'_> {
     fn replace(&mut self, replacement: Replacement) -> Result<(), CleanError> {
         self.log.replace_segments(replacement).map_err(|source| CleanError::Log { source })
     }
+}
+
+/// Whether the log file of a segment is not there, though the log still has the segment.
+fn is_file_missing(log: &Log) -> bool {
+    let segments = || log.cleaning_view().map_or_else(|_closed| Vec::new(), |view| view.segments);
+    let missing = |segment: &Arc<Segment>| !segment.path(FileKind::Log).exists();
+    let missing: Vec<_> = segments().into_iter().filter(missing).collect();
+    // What was dropped in that moment is not in the list any more.
+    segments().iter().any(|segment| missing.iter().any(|other| Arc::ptr_eq(segment, other)))
 }
 
 /// Turns a panic into an error, so that one log does not end the cleaning of all others.

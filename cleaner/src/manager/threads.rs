@@ -1,5 +1,6 @@
 //! The threads that clean.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,7 +17,7 @@ use super::{Shared, metrics};
 pub(super) struct Crew {
     shared: Arc<Shared>,
     plan: Arc<Plan>,
-    threads: Mutex<Vec<(usize, JoinHandle<()>)>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
@@ -29,7 +30,9 @@ struct Plan {
 struct State {
     /// Threads that should be there, numbered from 1; `None` before the start and after the stop.
     wanted: Option<usize>,
-    alive: usize,
+    /// The numbers of those that are there. One that is to end leaves under the lock under which it
+    /// finds that out: who wants it back later knows that it must start another.
+    alive: BTreeSet<usize>,
     /// Counts the calls that wake all who sleep.
     woken: u64,
 }
@@ -52,13 +55,17 @@ impl Crew {
     /// Lets so many threads work. Those that are too many end after the log they are at.
     pub(super) fn resize(&self, wanted: usize) -> io::Result<()> {
         let mut threads = self.threads.lock();
-        self.plan.state.lock().wanted = Some(wanted);
+        let missing: Vec<usize> = {
+            let mut state = self.plan.state.lock();
+            state.wanted = Some(wanted);
+            (1..=wanted).filter(|number| !state.alive.contains(number)).collect()
+        };
+        // Where nobody cleans, the log manager runs retention.
+        self.shared.gate.set_attached(wanted > 0);
         self.wake();
-        threads.retain(|(_, thread)| !thread.is_finished());
-        for number in 1..=wanted {
-            if threads.iter().all(|(of, _)| *of != number) {
-                threads.push((number, self.spawn(number)?));
-            }
+        threads.retain(|thread| !thread.is_finished());
+        for number in missing {
+            threads.push(self.spawn(number)?);
         }
         Ok(())
     }
@@ -67,15 +74,15 @@ impl Crew {
         let mut threads = self.threads.lock();
         self.plan.state.lock().wanted = None;
         self.wake();
-        while threads.iter().any(|(_, thread)| !thread.is_finished()) {
+        while threads.iter().any(|thread| !thread.is_finished()) {
             // A log may have been taken just before the call.
             self.shared.gate.abort_all();
             let mut state = self.plan.state.lock();
-            if state.alive > 0 {
+            if !state.alive.is_empty() {
                 self.plan.changed.wait_for(&mut state, Duration::from_millis(1));
             }
         }
-        for (_, thread) in threads.drain(..) {
+        for thread in threads.drain(..) {
             // A panic has reported itself already.
             let _ = thread.join();
         }
@@ -91,16 +98,16 @@ impl Crew {
     /// Threads that should be there and are not.
     pub(super) fn dead(&self) -> usize {
         let state = self.plan.state.lock();
-        state.wanted.map_or(0, |wanted| wanted.saturating_sub(state.alive))
+        state.wanted.map_or(0, |wanted| wanted.saturating_sub(state.alive.len()))
     }
 
     fn spawn(&self, number: usize) -> io::Result<JoinHandle<()>> {
         let (shared, plan) = (Arc::clone(&self.shared), Arc::clone(&self.plan));
         let name = format!("log-cleaner-{number}");
-        plan.state.lock().alive += 1;
+        plan.state.lock().alive.insert(number);
         let spawned = thread::Builder::new().name(name).spawn(move || plan.work(&shared, number));
         if spawned.is_err() {
-            self.plan.state.lock().alive -= 1;
+            self.plan.state.lock().alive.remove(&number);
         }
         spawned
     }
@@ -117,16 +124,19 @@ impl Plan {
             }
             self.sleep(seen, Duration::from_millis(shared.config.read().backoff_ms));
         }
-        self.state.lock().alive -= 1;
         self.changed.notify_all();
     }
 
-    /// Whether this thread goes on, and how often it was woken so far.
+    /// How often this thread was woken so far, if it goes on. Otherwise it has left.
     fn turn(&self, number: usize) -> Option<u64> {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
         let wanted = state.wanted.unwrap_or(0);
-        metrics::dead(wanted.saturating_sub(state.alive));
-        (number <= wanted).then_some(state.woken)
+        metrics::dead(wanted.saturating_sub(state.alive.len()));
+        if number > wanted {
+            state.alive.remove(&number);
+            return None;
+        }
+        Some(state.woken)
     }
 
     fn sleep(&self, seen: u64, time: Duration) {

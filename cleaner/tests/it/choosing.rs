@@ -93,6 +93,16 @@ fn the_cleaner_runs_the_retention_of_compacted_logs() {
     assert_eq!(log.log_start_offset(), Offset::new(3));
 }
 
+#[test]
+fn a_cleaner_that_does_not_work_leaves_retention_to_the_log_manager() {
+    let both = CleanupPolicy::COMPACT_AND_DELETE;
+    let broker = Broker::with(1, compacted().cleanup_policy(both).retention_ms(Some(1)));
+    let log = broker.dirty(0, 3);
+    broker.clock.advance_ms(3_600_000);
+    broker.logs.tick();
+    assert_eq!(bases(&log), [3]);
+}
+
 /// FR-097, case 1: the segment with the high watermark does not count.
 #[test]
 fn what_is_not_committed_replaces_nothing() {

@@ -1,5 +1,6 @@
 //! FR-099: one bad log never stops the others.
 
+use std::error::Error;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -173,6 +174,38 @@ fn a_log_that_is_no_longer_compacted_ends_its_cleaning_and_leaves_no_file() {
     assert!(broker.cleaner.tick().is_idle());
     assert!(broker.cleaner.uncleanable().is_empty());
     broker.faults.clear();
+}
+
+/// A file that somebody removed is no reason to begin anew at once, for ever.
+#[test]
+fn a_log_with_a_missing_file_is_marked_and_the_others_are_cleaned() {
+    let broker = Broker::new(1);
+    let log = broker.dirty(0, 3);
+    broker.dirty(1, 2);
+    fs::remove_file(log.dir().path().join("00000000000000000001.log")).unwrap();
+    let round = broker.cleaner.tick();
+    assert_eq!(round.partition, Some(t(0)));
+    let Outcome::Failed(reason) = round.outcome else { panic!("{round:?}") };
+    let source = reason.source().unwrap().to_string();
+    assert!(source.contains("00000000000000000001.log"), "{source}");
+    assert_eq!(broker.cleaner.tick().partition, Some(t(1)));
+    assert!(broker.cleaner.tick().is_idle());
+}
+
+/// Left in place, the name of an unfinished file would undo a later swap at the next start.
+#[test]
+fn a_panic_in_the_middle_of_a_group_leaves_no_file_of_it() {
+    let broker = Broker::new(1);
+    let log = broker.dirty(0, 3);
+    broker.faults.set(|call| match call {
+        IoCall::Write { path, .. } if path.to_string_lossy().ends_with(".log.cleaned") => {
+            std::panic::resume_unwind(Box::new("a fault of the library"))
+        }
+        _ => IoVerdict::Proceed,
+    });
+    let before = files(&log);
+    assert!(matches!(broker.cleaner.tick().outcome, Outcome::Failed(_)));
+    assert_eq!(files(&log), before);
 }
 
 #[test]

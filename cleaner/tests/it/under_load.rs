@@ -127,6 +127,23 @@ fn threads_clean_all_logs_and_come_and_go() {
     eventually(|| broker.checkpoint(1, &t(8)) == Some(3));
 }
 
+/// A thread that was told to end, and is wanted again before it has, is not taken for one that stays.
+#[test]
+fn threads_that_are_wanted_again_at_once_come_back() {
+    let broker = Broker::new(1);
+    broker.cleaner.reconfigure(settings().threads(2)).unwrap();
+    broker.cleaner.start_threads().unwrap();
+    for _ in 0..300 {
+        broker.cleaner.reconfigure(settings().threads(0)).unwrap();
+        assert!(!broker.gate.runs_retention());
+        broker.cleaner.reconfigure(settings().threads(2)).unwrap();
+        assert!(broker.gate.runs_retention());
+        assert_eq!(broker.cleaner.stats().dead_threads, 0);
+    }
+    broker.dirty(0, 3);
+    eventually(|| broker.checkpoint(1, &t(0)) == Some(3));
+}
+
 /// The rate is a byte a second: only an end that is asked for gets the cleaning out of its wait.
 #[test]
 fn a_log_that_is_deleted_ends_the_cleaning_that_waits_for_its_rate() {
