@@ -86,11 +86,11 @@ pub enum Reason {
     Unflushed,
     /// Bytes of the log file are no batch, or a batch is damaged or cut off.
     Damage(Corruption),
-    /// A batch lies below one that is indexed: it is cut, and what follows it. Kafka empties such a
-    /// segment.
+    /// A batch ends at or below an offset before it: it is cut, and what follows it. Kafka empties
+    /// such a segment where the index has an entry for the batch, else it lets the log end fall.
     #[non_exhaustive]
     OutOfOrder {
-        /// The last indexed offset.
+        /// The largest offset before it.
         last: Offset,
         /// The last offset of the batch.
         found: Offset,

@@ -92,6 +92,8 @@ impl<'p> Loader<'p> {
 
     /// Recovers segment after segment until one is cut. Returns one that must be split.
     fn recover_pass(&mut self) -> Result<Option<(Offset, Offset, Damage)>, LoadError> {
+        // What an earlier pass has seen may have been cut or split since.
+        self.end = None;
         let needs = self.needs().map_err(|e| self.failed(e))?;
         let mut remaining = needs.len();
         if remaining > 0 {
@@ -296,7 +298,9 @@ impl<'p> Loader<'p> {
     /// A log that ends before it starts has lost its segments, or its start ran ahead: what is
     /// left of it goes. Returns whether no segment is left.
     fn clear_if_start_is_beyond_end(&mut self) -> Result<bool, LoadError> {
-        let Some((_, end)) = self.end else { return Ok(true) };
+        let Some((_, end)) = self.end.filter(|_| !self.directory.bases().is_empty()) else {
+            return Ok(true);
+        };
         if end >= self.log_start_offset {
             return Ok(false);
         }

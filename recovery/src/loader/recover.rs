@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use alluvium_record_format::{CorruptKind, Corruption, Offset};
 use alluvium_segment::{FileKind, SegmentFileName};
-use alluvium_sparse_index::{AbortedTxn, BuiltIndexes, IndexBuilder, Refusal};
+use alluvium_sparse_index::{AbortedTxn, BuiltIndexes, IndexBuilder};
 
 use super::snapshots::Scratch;
 use super::{Change, LoadError, Loader, Progress, Reason, RecoveredSegment, Warning};
@@ -275,12 +275,17 @@ impl<'w, 'p> SegmentWalk<'w, 'p> {
         if info.last_offset.relative_to(self.recovery.base).is_none() {
             return Err(self.overflow(info.last_offset, batch));
         }
-        match self.builder.push(info) {
-            Ok(()) => {}
-            Err(Refusal::OutOfOrder { last, found, .. }) => {
-                return Err(Stop::OutOfOrder { last, found });
+        if let Some(fall) = batch.falls_back(self.next_offset) {
+            if self.recovery.damage == Damage::Cut {
+                let last = Offset::new(self.next_offset.get().saturating_sub(1));
+                return Err(Stop::OutOfOrder { last, found: info.last_offset });
             }
-            Err(_) => return Err(Stop::Overflow(info.last_offset)),
+            // Not in the indexes, whose offsets rise.
+            self.damage.get_or_insert(fall);
+            return Ok(());
+        }
+        if self.builder.push(info).is_err() {
+            return Err(Stop::Overflow(info.last_offset));
         }
         self.batch_count = self.batch_count.saturating_add(1);
         self.next_offset = batch.next_offset();
@@ -345,7 +350,7 @@ impl<'w, 'p> SegmentWalk<'w, 'p> {
             self.warnings.push(Warning::DamageKept { base_offset, damage });
         }
         Found {
-            // The rule never makes a final entry below the last one.
+            // Offsets rise, so the final entry is never below the last one.
             indexes: self.builder.finish().unwrap_or_default(),
             aborted: self.aborted,
             kept_bytes: end.valid_bytes,

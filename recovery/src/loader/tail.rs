@@ -11,9 +11,10 @@ use crate::scan::{LogFile, Step, Walk};
 /// How a segment ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tail {
-    /// The offset after the last whole batch, the base offset of an empty segment.
+    /// The offset after all whole batches, the base offset of an empty segment.
     pub(super) next_offset: Offset,
-    /// What stands behind the last whole batch, if anything does.
+    /// What stands behind the last whole batch, if anything does, or the first one that falls
+    /// back to offsets before it.
     pub(super) damage: Option<Corruption>,
     /// Whether the end of the offset index fits the log.
     pub(super) index_fits: bool,
@@ -97,12 +98,14 @@ fn is_batch_of(file: &LogFile, entry: OffsetEntry, base: Offset) -> Result<bool,
 
 fn walk(file: &LogFile, from: u32, base: Offset, index_fits: bool) -> Result<Tail, FileError> {
     let mut walk = Walk::headers(file, from);
-    let mut next_offset = base;
+    let mut tail = Tail { next_offset: base, damage: None, index_fits };
     loop {
         let damage = match walk.step()? {
             Step::Batch(batch) | Step::Bad(batch, _) => match batch.misplaced(base) {
                 None => {
-                    next_offset = batch.next_offset();
+                    let fall = batch.falls_back(tail.next_offset);
+                    tail.damage = tail.damage.or(fall);
+                    tail.next_offset = tail.next_offset.max(batch.next_offset());
                     continue;
                 }
                 damage => damage,
@@ -110,6 +113,7 @@ fn walk(file: &LogFile, from: u32, base: Offset, index_fits: bool) -> Result<Tai
             Step::Damage(damage) => Some(damage),
             Step::End => None,
         };
-        return Ok(Tail { next_offset, damage, index_fits });
+        tail.damage = tail.damage.or(damage);
+        return Ok(tail);
     }
 }

@@ -81,6 +81,13 @@ impl FoundBatch {
         is_misplaced.then(|| CorruptKind::out_of_range(last.get()).at(self.position))
     }
 
+    /// The damage of a batch whose last offset some batch before it has reached already: an append
+    /// behind it would give out offsets twice.
+    pub(crate) fn falls_back(&self, next_offset: Offset) -> Option<Corruption> {
+        let last = self.last_offset();
+        (last < next_offset).then(|| CorruptKind::out_of_range(last.get()).at(self.position))
+    }
+
     /// The leader epoch under which it was written, if it says.
     #[must_use]
     pub fn leader_epoch(&self) -> Option<LeaderEpoch> {

@@ -9,6 +9,7 @@ mod leader_epochs;
 mod load_crash;
 mod load_damage;
 mod load_golden;
+mod load_headers;
 mod load_indexes;
 mod load_producers;
 mod load_table;

@@ -24,6 +24,11 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
             marker(offset, (9, 0), alluvium_record_format::TxnOutcome::Abort, 0)
         }),
         1 => Just(at_offset(l3(0), 3_000_000_000)),
+        1 => (select(&[0_i64, 7, 3_000_000_000, i64::MAX][..]), -2_i32..1).prop_map(|(base, delta)| {
+            let mut batch = at_offset(l3(0), base);
+            batch[23..27].copy_from_slice(&delta.to_be_bytes());
+            batch
+        }),
         1 => vec(any::<u8>(), 0..40),
         1 => (0_usize..40).prop_map(|len| vec![0; len]),
     ];
