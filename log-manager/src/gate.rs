@@ -1,6 +1,7 @@
 //! Where a cleaner is kept off a log that is about to be cut or removed.
 
 use std::fmt;
+use std::sync::Arc;
 
 use alluvium_record_format::Offset;
 use alluvium_recovery::TopicPartition;
@@ -72,5 +73,32 @@ impl<'a> Kept<'a> {
 impl Drop for Kept<'_> {
     fn drop(&mut self) {
         self.gate.resume(self.partition);
+    }
+}
+
+/// Keeps the cleaner off a log of which a copy is made on another disk, while it lives.
+///
+/// The copy takes the cleaner's checkpoint along: what is cleaned in the log alone would count as
+/// clean in the copy, and records whose tombstones go with the next cleaning would come back.
+///
+/// Source: `ReplicaManager.alterReplicaLogDirs` in Kafka.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct KeptOff {
+    gate: Arc<dyn CleaningGate>,
+    partition: TopicPartition,
+}
+
+impl KeptOff {
+    /// Stops a cleaning that is under way, and lets none begin.
+    pub(crate) fn new(gate: &Arc<dyn CleaningGate>, partition: &TopicPartition) -> Self {
+        gate.abort_and_pause(partition);
+        Self { gate: Arc::clone(gate), partition: partition.clone() }
+    }
+}
+
+impl Drop for KeptOff {
+    fn drop(&mut self) {
+        self.gate.resume(&self.partition);
     }
 }

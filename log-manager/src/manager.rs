@@ -7,6 +7,7 @@ mod delete;
 mod error;
 mod identity;
 mod loading;
+mod moving;
 mod options;
 mod scrub;
 mod start;
@@ -26,7 +27,7 @@ use alluvium_segment::FilePool;
 use dashmap::DashMap;
 use parking_lot::{Mutex, RwLock};
 
-use crate::gate::Kept;
+use crate::gate::{Kept, KeptOff};
 use crate::{Background, BrokerConfig, CleaningGate, Clock, Log, LogConfig, LogError};
 
 pub use create::NewLog;
@@ -86,6 +87,8 @@ struct Shared {
 struct Hosted {
     log: Log,
     dir: Arc<DataDir>,
+    /// Of a copy on its way: as long as it is there, the log that it is made of is not cleaned.
+    _kept_off: Option<Arc<KeptOff>>,
 }
 
 impl LogManager {
@@ -234,8 +237,17 @@ impl Shared {
                 }
                 stays
             });
-            // The log that a copy was made of lies on another disk.
-            self.futures.retain(|_, hosted| !abandon_in(hosted, dir));
+            // The log that a copy was made of lies on another disk. The cleaner is let in again
+            // with no map locked.
+            let mut copies = Vec::new();
+            self.futures.retain(|_, hosted| {
+                let stays = !abandon_in(hosted, dir);
+                if !stays {
+                    copies.push(hosted.clone());
+                }
+                stays
+            });
+            drop(copies);
             dir.unlock();
         }
     }

@@ -8,6 +8,7 @@ mod field_reports;
 mod map;
 mod misplaced;
 mod model;
+mod moving;
 mod page_cache;
 mod prop_model;
 mod support;

@@ -1,4 +1,4 @@
-//! New logs, and copies on their way to another disk.
+//! New logs.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -96,36 +96,6 @@ impl LogManager {
         }
         Err(ManagerError::AllOffline)
     }
-
-    /// Makes an empty copy of a partition's log on another disk. Append to it what the log holds,
-    /// as a follower does, then let it take the place with
-    /// [`promote_future`](Self::promote_future).
-    ///
-    /// # Errors
-    ///
-    /// `Unknown`, `Offline`, `NotLoaded`, `UnknownDir`; `Log` where it cannot be made.
-    pub fn create_future(
-        &self,
-        partition: &TopicPartition,
-        dir: impl AsRef<Path>,
-    ) -> Result<Log, ManagerError> {
-        let shared = &*self.shared;
-        let _one_at_a_time = shared.changing.lock();
-        shared.check_running()?;
-        let hosted = shared.hosted(partition)?;
-        if let Some(future) = shared.futures.get(partition) {
-            return Ok(future.log.clone());
-        }
-        let dir = shared.live_dir(dir.as_ref())?;
-        if Arc::ptr_eq(&dir, &hosted.dir) {
-            return Err(ManagerError::SameDir { path: dir.path().to_path_buf() });
-        }
-        let name = PartitionDirName::new(partition.topic(), partition.partition());
-        let future = name.to_future(shared.unique());
-        let metadata = PartitionMetadata::read(shared.pool.io(), &hosted.log.dir().path());
-        let topic_id = metadata.ok().flatten().map(|metadata| metadata.topic_id);
-        shared.make(&dir, partition, &future, topic_id, true)
-    }
 }
 
 impl Shared {
@@ -133,7 +103,8 @@ impl Shared {
         if self.stopped.load(Ordering::Acquire) { Err(ManagerError::Stopped) } else { Ok(()) }
     }
 
-    fn check_topic_id(
+    /// Compares the id of the topic in a directory, and puts it there where none is.
+    pub(super) fn check_topic_id(
         &self,
         partition: &TopicPartition,
         dir: &Path,
@@ -155,7 +126,7 @@ impl Shared {
         }
     }
 
-    fn live_dir(&self, path: &Path) -> Result<Arc<DataDir>, ManagerError> {
+    pub(super) fn live_dir(&self, path: &Path) -> Result<Arc<DataDir>, ManagerError> {
         let canonical = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         match self.dir(&canonical) {
             Some(dir) if dir.is_live() => Ok(Arc::clone(dir)),
@@ -171,7 +142,7 @@ impl Shared {
         dirs
     }
 
-    fn make(
+    pub(super) fn make(
         &self,
         dir: &Arc<DataDir>,
         partition: &TopicPartition,

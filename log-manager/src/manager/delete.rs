@@ -1,4 +1,4 @@
-//! Logs that go, and logs that take another's place.
+//! Logs that go.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use alluvium_record_format::Timestamp;
-use alluvium_recovery::{TopicPartition, sync_directory};
+use alluvium_recovery::TopicPartition;
 use alluvium_segment::PartitionDirName;
 
 use super::data_dir::DataDir;
 use super::{Hosted, LogManager, ManagerError, Shared};
+use crate::LogError;
 use crate::gate::Kept;
-use crate::{Log, LogError};
 
 /// A directory that waits for its removal.
 #[derive(Debug)]
@@ -38,66 +38,18 @@ impl LogManager {
         shared.check_running()?;
         let hosted = shared.hosted(partition)?;
         let kept = Kept::off(&*shared.gate, partition);
-        shared.take_out(partition)?;
+        // A copy that cannot be renamed takes its own disk offline; the log goes all the same.
+        drop(shared.drop_future(partition));
         shared.retire(partition, &hosted)?;
+        shared.logs.remove(partition);
         kept.moved(None);
         shared.write_checkpoints(&hosted.dir)
-    }
-
-    /// Lets the copy on another disk take the place of a partition's log, which is deleted. The
-    /// copy must hold all that the log holds.
-    ///
-    /// Source: `LogManager.replaceCurrentWithFutureLog` in Kafka.
-    ///
-    /// # Errors
-    ///
-    /// `Unknown` where there is no log or no copy; `Offline`; `NotLoaded`; `Log` where the copy
-    /// cannot be made durable; `Directory` where the rename fails.
-    pub fn promote_future(&self, partition: &TopicPartition) -> Result<Log, ManagerError> {
-        let shared = &*self.shared;
-        let _one_at_a_time = shared.changing.lock();
-        shared.check_running()?;
-        let old = shared.hosted(partition)?;
-        let Some((_, future)) = shared.futures.remove(partition) else {
-            return Err(ManagerError::Unknown { partition: partition.to_string() });
-        };
-        let kept = Kept::off(&*shared.gate, partition);
-        // What was durable in the old place must be so in the new one before the old one goes.
-        future
-            .log
-            .flush(true)
-            .map_err(|source| ManagerError::Log { partition: partition.to_string(), source })?;
-        let name = PartitionDirName::new(partition.topic(), partition.partition());
-        let renamed = future.log.take_name(name.to_string());
-        renamed.map_err(|source| ManagerError::Directory { source })?;
-        // The new name is durable before the old one goes: a crash would leave a copy without a
-        // log.
-        if let Err(source) = sync_directory(shared.pool.io(), future.dir.path()) {
-            future.dir.fail(LogError::File { source });
-            return Err(ManagerError::Offline { path: future.dir.path().to_path_buf() });
-        }
-        let watermark = old.log.high_watermark();
-        let log = future.log.clone();
-        log.update_high_watermark(watermark)
-            .map_err(|source| ManagerError::Log { partition: partition.to_string(), source })?;
-        shared.logs.insert(partition.clone(), future.clone());
-        shared.retire(partition, &old)?;
-        kept.moved(Some(log.log_end_offset()));
-        shared.write_checkpoints(&old.dir)?;
-        shared.write_checkpoints(&future.dir)?;
-        Ok(log)
     }
 }
 
 impl Shared {
-    /// Nobody finds the log any more; a copy on its way to another disk goes.
-    pub(super) fn take_out(&self, partition: &TopicPartition) -> Result<(), ManagerError> {
-        self.logs.remove(partition);
-        let Some((_, future)) = self.futures.remove(partition) else { return Ok(()) };
-        self.retire(partition, &future)
-    }
-
-    /// Renames the directory of a log that is out of service, and queues it.
+    /// Ends the use of a log, renames its directory and queues it. To be taken out of its map
+    /// after that: where the rename fails, its disk goes offline with all that lies there.
     pub(super) fn retire(
         &self,
         partition: &TopicPartition,

@@ -16,6 +16,7 @@ use super::data_dir::DataDir;
 use super::options::OnProgress;
 use super::start::Checkpoints;
 use super::{DirReport, Hosted, ManagerError, Shared, StartProgress, StartReport};
+use crate::gate::KeptOff;
 use crate::{Log, LogError};
 
 /// One log to load.
@@ -207,7 +208,7 @@ impl Shared {
         }
     }
 
-    /// Takes a log into service.
+    /// Takes a log into service. Where it is a copy, the cleaner is kept off what it is made of.
     pub(super) fn host(
         &self,
         partition: &TopicPartition,
@@ -216,7 +217,8 @@ impl Shared {
         is_future: bool,
     ) -> Result<(), ManagerError> {
         let map = if is_future { &self.futures } else { &self.logs };
-        let hosted = Hosted { log, dir: Arc::clone(dir) };
+        let kept_off = is_future.then(|| Arc::new(KeptOff::new(&self.gate, partition)));
+        let hosted = Hosted { log, dir: Arc::clone(dir), _kept_off: kept_off };
         dir.log_count.fetch_add(1, Ordering::AcqRel);
         let other = map.insert(partition.clone(), hosted);
         self.forget_checkpointed(partition, dir);

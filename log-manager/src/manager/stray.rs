@@ -27,12 +27,14 @@ impl LogManager {
         shared.check_running()?;
         let hosted = shared.hosted(partition)?;
         let kept = Kept::off(&*shared.gate, partition);
-        shared.take_out(partition)?;
+        // A copy that cannot be renamed takes its own disk offline; the log goes all the same.
+        drop(shared.drop_future(partition));
+        let name = shared
+            .set_aside(partition, &hosted.log, &hosted.dir)
+            .ok_or_else(|| ManagerError::Offline { path: hosted.dir.path().to_path_buf() })?;
         hosted.dir.log_count.fetch_sub(1, Ordering::AcqRel);
-        let name = shared.set_aside(partition, &hosted.log, &hosted.dir);
+        shared.logs.remove(partition);
         kept.moved(None);
-        let name =
-            name.ok_or_else(|| ManagerError::Offline { path: hosted.dir.path().to_path_buf() })?;
         shared.write_checkpoints(&hosted.dir)?;
         Ok(name)
     }
@@ -47,8 +49,8 @@ impl Shared {
         is_stray.ask(partition, metadata.ok().flatten().map(|metadata| metadata.topic_id))
     }
 
-    /// Closes a log that is in no map, properly, and renames its directory; returns the name.
-    /// Where that fails, its disk goes offline.
+    /// Closes a log that is to go out of service, properly, and renames its directory; returns the
+    /// name. Where that fails, its disk goes offline.
     pub(super) fn set_aside(
         &self,
         partition: &TopicPartition,

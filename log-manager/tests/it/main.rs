@@ -15,6 +15,7 @@ mod gating;
 mod indexing;
 mod locking;
 mod managing;
+mod moving;
 mod not_loaded;
 mod old_formats;
 mod one_bad_disk;

@@ -1,0 +1,68 @@
+//! Logs that move to another disk of the broker.
+
+use alluvium_log_manager::{Isolation, Log};
+use alluvium_record_format::{LeaderEpoch, Offset};
+
+use crate::broker::{Broker, append, t, values};
+
+/// Appends to a copy what the log holds up to `end`, as a move does.
+fn copy_to(log: &Log, copy: &Log, end: Offset) {
+    while copy.log_end_offset() < end {
+        let fetched = log.read(copy.log_end_offset(), 1, Isolation::LogEnd, true).unwrap();
+        let mut bytes = Vec::new();
+        fetched.slice.unwrap().read_to(&mut bytes).unwrap();
+        copy.append_as_follower(&bytes, LeaderEpoch::new(0)).unwrap();
+    }
+}
+
+/// A log on one of two disks: `k` has a value, then it is deleted, then comes another key.
+fn deleted_key(broker: &Broker) -> Log {
+    let log = broker.dirty(0, 1);
+    append(&log, &[("k", None)]);
+    log.roll().unwrap();
+    append(&log, &[("other", Some("x"))]);
+    log.roll().unwrap();
+    assert!(!values(&log).contains_key(&b"k"[..]));
+    log
+}
+
+/// Cleans as often as anything is due, between records that come.
+fn clean_often(broker: &Broker, log: &Log) {
+    for _ in 0..4 {
+        append(log, &[("other", Some("y"))]);
+        log.roll().unwrap();
+        broker.clock.advance_ms(1000);
+        broker.cleaner.tick();
+    }
+}
+
+/// What was copied before a cleaning, or half of it, would count as clean in the new place: the old
+/// value stayed and the tombstone went. The copy begins in this run or in the one before.
+#[test]
+fn a_deleted_key_does_not_come_back_when_a_cleaning_is_due_during_a_move() {
+    for copied_before in 0..=3 {
+        for is_restarted in [false, true] {
+            let case = format!("{copied_before} copied before, restarted: {is_restarted}");
+            let mut broker = Broker::new(2);
+            let mut log = deleted_key(&broker);
+            let home = broker.logs.dir_of(&t(0)).unwrap();
+            let to = broker.logs.live_dirs().into_iter().find(|dir| *dir != home).unwrap();
+            let mut copy = broker.logs.create_future(&t(0), &to).unwrap();
+            copy_to(&log, &copy, Offset::new(copied_before));
+            if is_restarted {
+                drop((log, copy));
+                broker = broker.restart();
+                log = broker.logs.log(&t(0)).unwrap();
+                copy = broker.logs.create_future(&t(0), &to).unwrap();
+            }
+            clean_often(&broker, &log);
+            assert!(broker.cleaner.tick().is_idle(), "{case}");
+            copy_to(&log, &copy, log.log_end_offset());
+            let moved = broker.logs.promote_future(&t(0)).unwrap();
+            clean_often(&broker, &moved);
+            assert!(!values(&moved).contains_key(&b"k"[..]), "{case}");
+            assert_eq!(values(&moved)[&b"other"[..]], b"y", "{case}");
+            assert!(moved.segments().len() < 4, "cleaned again: {case}");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Logs that move to another disk, and moves that fail half way.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use alluvium_log_manager::{
+    CleaningGate, ErrorCode, Isolation, Log, LogManager, ManagerError, NewLog,
+};
+use alluvium_record_format::{LeaderEpoch, Offset, Uuid};
+use alluvium_recovery::TopicPartition;
+use alluvium_segment::{IoCall, IoVerdict};
+
+use crate::batches::{NOW, batch};
+use crate::cluster::{Cluster, t};
+use crate::disk::{append, read};
+
+const OURS: Uuid = Uuid::from_bytes([7; 16]);
+
+/// A log on `d1` with two records, of which readers see one, and a complete copy on `d2`.
+fn with_copy(cluster: &Cluster) -> (LogManager, Log, Log) {
+    let (manager, _) = cluster.start();
+    let new = NewLog::new().is_new().topic_id(OURS).dir(cluster.path("d1"));
+    let log = manager.get_or_create(&t(0), &new).unwrap();
+    append(&log, &batch(&[(None, NOW.get())]));
+    append(&log, &batch(&[(None, NOW.get())]));
+    log.update_high_watermark(Offset::new(1)).unwrap();
+    let copy = manager.create_future(&t(0), cluster.path("d2")).unwrap();
+    copy_all(&log, &copy);
+    (manager, log, copy)
+}
+
+fn copy_all(log: &Log, copy: &Log) {
+    let mut bytes = Vec::new();
+    let fetched = log.read(Offset::new(0), 10_000, Isolation::LogEnd, true).unwrap();
+    fetched.slice.unwrap().read_to(&mut bytes).unwrap();
+    copy.append_as_follower(&bytes, LeaderEpoch::new(0)).unwrap();
+}
+
+/// The directories of a disk that hold a partition, whatever their name.
+fn partitions(cluster: &Cluster, disk: &str) -> Vec<String> {
+    cluster.list(disk).into_iter().filter(|name| name.starts_with("t-0")).collect()
+}
+
+/// Fails the rename of every directory below `disk`.
+fn refuse_renames(cluster: &Cluster, disk: &str) {
+    let disk = cluster.path(disk);
+    cluster.faults.set(move |call| match call {
+        IoCall::Rename { from, .. } if from.starts_with(&disk) && is_partition(from) => {
+            IoVerdict::Fail(io::Error::from(ErrorKind::Other))
+        }
+        _ => IoVerdict::Proceed,
+    });
+}
+
+fn is_partition(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("t-0"))
+}
+
+/// The copy was in no map then: a second one was made beside it, and the next start was refused.
+#[test]
+fn a_copy_whose_name_is_taken_stays_a_copy_and_takes_the_place_later() {
+    let cluster = Cluster::new(2);
+    let (manager, log, copy) = with_copy(&cluster);
+    let stale = cluster.path("d2/t-0");
+    fs::create_dir(&stale).unwrap();
+    fs::write(stale.join("00000000000000000000.log"), b"stale").unwrap();
+    let refused = manager.promote_future(&t(0)).unwrap_err();
+    assert!(matches!(refused, ManagerError::Directory { .. }), "{refused:?}");
+    assert_eq!(manager.dir_of(&t(0)).unwrap(), cluster.path("d1"));
+    append(&log, &batch(&[(None, NOW.get())]));
+
+    let again = manager.create_future(&t(0), cluster.path("d2")).unwrap();
+    assert_eq!(again.dir().path(), copy.dir().path());
+    manager.write_checkpoints();
+    assert_eq!(cluster.read("d2/recovery-point-offset-checkpoint"), "0\n1\nt 0 2\n");
+    fs::remove_dir_all(&stale).unwrap();
+    let request = alluvium_log_manager::LeaderRequest::new(LeaderEpoch::new(0));
+    let mut third = batch(&[(None, NOW.get())]);
+    again.append_as_leader(&mut third, request).unwrap();
+    let moved = manager.promote_future(&t(0)).unwrap();
+    assert_eq!((moved.log_end_offset(), moved.high_watermark()), (Offset::new(3), Offset::new(1)));
+    manager.stop(None).unwrap();
+    drop((manager, log, copy, again, moved));
+    let (manager, _) = cluster.start();
+    assert_eq!(manager.dir_of(&t(0)).unwrap(), cluster.path("d2"));
+    assert_eq!(manager.log(&t(0)).unwrap().log_end_offset(), Offset::new(3));
+}
+
+/// The log was in no map then, with its directory still there: neither the checkpoints nor the
+/// stop knew of it, and the marker vouched for it.
+#[test]
+fn a_log_goes_although_its_copy_cannot_be_renamed() {
+    for is_deleted in [true, false] {
+        let cluster = Cluster::new(2);
+        let (manager, _log, copy) = with_copy(&cluster);
+        refuse_renames(&cluster, "d2");
+        if is_deleted {
+            manager.delete(&t(0)).unwrap();
+        } else {
+            manager.set_aside(&t(0)).unwrap();
+        }
+        let left = partitions(&cluster, "d1");
+        let ending = if is_deleted { "-delete" } else { "-stray" };
+        assert!(left.len() == 1 && left[0].ends_with(ending), "{left:?}");
+        assert!(matches!(manager.log(&t(0)), Err(ManagerError::Unknown { .. })));
+        let offline: Vec<_> = manager.offline_dirs().into_iter().map(|(dir, _)| dir).collect();
+        assert_eq!(offline, [cluster.path("d2")]);
+        assert!(copy.flush(true).is_err());
+        let clean: Vec<_> =
+            manager.stop(None).unwrap().dirs.iter().map(|dir| dir.is_clean).collect();
+        assert_eq!(clean, [true, false]);
+    }
+}
+
+#[test]
+fn a_log_that_cannot_be_renamed_is_offline_and_not_unknown() {
+    for is_deleted in [true, false] {
+        let cluster = Cluster::new(2);
+        let (manager, _log, _copy) = with_copy(&cluster);
+        manager.write_checkpoints();
+        refuse_renames(&cluster, "d1");
+        let failed = if is_deleted {
+            manager.delete(&t(0)).unwrap_err()
+        } else {
+            manager.set_aside(&t(0)).unwrap_err()
+        };
+        assert!(matches!(failed, ManagerError::Offline { .. }), "{failed:?}");
+        assert!(matches!(manager.log(&t(0)), Err(ManagerError::Offline { .. })));
+        assert_eq!(partitions(&cluster, "d1"), ["t-0"]);
+        let new = NewLog::new().is_new().topic_id(OURS);
+        let again = manager.get_or_create(&t(0), &new).unwrap_err();
+        assert!(matches!(again, ManagerError::Offline { .. }), "{again:?}");
+    }
+}
+
+/// A power cut brought the copy back then, and with it the old records.
+#[test]
+fn a_copy_that_goes_with_its_log_is_gone_durably_and_from_the_checkpoints_of_its_disk() {
+    let cluster = Cluster::new(2);
+    let (manager, _log, _copy) = with_copy(&cluster);
+    manager.write_checkpoints();
+    assert_eq!(cluster.read("d2/replication-offset-checkpoint"), "0\n1\nt 0 0\n");
+    let (d2, calls) = (cluster.path("d2"), Arc::new(Mutex::new(Vec::new())));
+    let seen = Arc::clone(&calls);
+    cluster.faults.watch(move |call| match call {
+        IoCall::Rename { from, .. } if from.starts_with(&d2) && is_partition(from) => {
+            seen.lock().unwrap().push("rename");
+        }
+        IoCall::SyncDir { path, .. } if *path == d2 => seen.lock().unwrap().push("sync"),
+        _ => {}
+    });
+    manager.delete(&t(0)).unwrap();
+    let calls = calls.lock().unwrap();
+    assert!(calls.starts_with(&["rename", "sync"]), "{calls:?}");
+    for name in ["recovery-point", "replication", "log-start"] {
+        let name = format!("d2/{name}-offset-checkpoint");
+        assert_eq!(cluster.read(&name), "0\n0\n", "{name}");
+    }
+}
+
+/// A directory that came back, or that another process has put there.
+#[test]
+fn a_copy_of_another_topic_of_the_same_name_takes_no_place() {
+    let cluster = Cluster::new(2);
+    let (manager, log, copy) = with_copy(&cluster);
+    manager.stop(None).unwrap();
+    drop((manager, log, copy));
+    let copy = partitions(&cluster, "d2").remove(0);
+    let file = cluster.path("d2").join(copy).join("partition.metadata");
+    let other = Uuid::from_bytes([8; 16]);
+    fs::write(&file, format!("version: 0\ntopic_id: {other}")).unwrap();
+
+    let (manager, _) = cluster.start();
+    let refused = manager.create_future(&t(0), cluster.path("d2")).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::InconsistentTopicId);
+    let refused = manager.promote_future(&t(0)).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::InconsistentTopicId);
+    assert_eq!(manager.dir_of(&t(0)).unwrap(), cluster.path("d1"));
+
+    assert!(manager.delete_future(&t(0)).unwrap());
+    assert!(!manager.delete_future(&t(0)).unwrap());
+    let copy = manager.create_future(&t(0), cluster.path("d2")).unwrap();
+    assert_eq!(copy.log_end_offset(), Offset::new(0));
+    copy_all(&manager.log(&t(0)).unwrap(), &copy);
+    manager.promote_future(&t(0)).unwrap();
+    assert_eq!(manager.dir_of(&t(0)).unwrap(), cluster.path("d2"));
+}
+
+#[test]
+fn a_copy_whose_log_is_lost_takes_its_place_at_the_next_start() {
+    let cluster = Cluster::new(2);
+    let (manager, log, copy) = with_copy(&cluster);
+    copy.update_high_watermark(Offset::new(2)).unwrap();
+    manager.stop(None).unwrap();
+    drop((manager, log, copy));
+    fs::remove_dir_all(cluster.path("d1/t-0")).unwrap();
+
+    let (manager, _) = cluster.start();
+    assert!(matches!(manager.log(&t(0)), Err(ManagerError::Unknown { .. })));
+    let moved = manager.promote_future(&t(0)).unwrap();
+    assert_eq!(moved.high_watermark(), Offset::new(2), "that of the copy");
+    assert_eq!(partitions(&cluster, "d2"), ["t-0"]);
+    manager.stop(None).unwrap();
+    drop((manager, moved));
+    let (manager, _) = cluster.start();
+    assert_eq!(read(&manager.log(&t(0)).unwrap(), 0).unwrap(), [(0, 0), (1, 1)]);
+}
+
+#[test]
+fn a_log_has_moved_although_the_old_directory_cannot_be_renamed() {
+    let cluster = Cluster::new(2);
+    let (manager, _log, _copy) = with_copy(&cluster);
+    refuse_renames(&cluster, "d1");
+    let moved = manager.promote_future(&t(0)).unwrap();
+    append(&moved, &batch(&[(None, NOW.get())]));
+    assert_eq!(manager.dir_of(&t(0)).unwrap(), cluster.path("d2"));
+    assert_eq!(cluster.read("d2/replication-offset-checkpoint"), "0\n1\nt 0 1\n");
+    let offline: Vec<_> = manager.offline_dirs().into_iter().map(|(dir, _)| dir).collect();
+    assert_eq!(offline, [cluster.path("d1")]);
+}
+
+/// Counts the pauses of one partition.
+#[derive(Debug, Default)]
+struct Pauses(Mutex<i32>);
+
+impl Pauses {
+    fn count(&self) -> i32 {
+        *self.0.lock().unwrap()
+    }
+}
+
+impl CleaningGate for Pauses {
+    fn pause(&self, _partition: &TopicPartition) {
+        *self.0.lock().unwrap() += 1;
+    }
+
+    fn abort_and_pause(&self, _partition: &TopicPartition) {
+        *self.0.lock().unwrap() += 1;
+    }
+
+    fn resume(&self, _partition: &TopicPartition) {
+        *self.0.lock().unwrap() -= 1;
+    }
+
+    fn checkpoint_moved(&self, _partition: &TopicPartition, _to: Option<Offset>) {}
+}
+
+/// The cleaner is kept off as long as there is a copy, and no longer, however that ends.
+#[test]
+fn the_cleaner_is_kept_off_a_log_for_the_whole_of_a_move() {
+    type End = fn(&Cluster, &LogManager);
+    let ends: [(&str, End); 5] = [
+        ("it arrives", |_, manager| drop(manager.promote_future(&t(0)).unwrap())),
+        ("it is given up", |_, manager| assert!(manager.delete_future(&t(0)).unwrap())),
+        ("the log is deleted", |_, manager| manager.delete(&t(0)).unwrap()),
+        ("the log is set aside", |_, manager| drop(manager.set_aside(&t(0)).unwrap())),
+        ("its disk fails", |cluster, manager| {
+            refuse_renames(cluster, "d2");
+            manager.delete_future(&t(0)).unwrap_err();
+            manager.tick();
+        }),
+    ];
+    for (name, end) in ends {
+        for is_restarted in [false, true] {
+            let cluster = Cluster::new(2);
+            let (manager, log, copy) = with_copy(&cluster);
+            manager.stop(None).unwrap();
+            drop((manager, log, copy));
+            let gate = Arc::new(Pauses::default());
+            let start = || {
+                let told: Arc<dyn CleaningGate> = Arc::<Pauses>::clone(&gate);
+                cluster.options().cleaning_gate(told).start().unwrap().0
+            };
+            let mut manager = start();
+            assert_eq!(gate.count(), 1, "{name}");
+            if is_restarted {
+                manager.stop(None).unwrap();
+                assert_eq!(gate.count(), 0, "{name}");
+                manager = start();
+            } else {
+                manager.delete_future(&t(0)).unwrap();
+                let copy = manager.create_future(&t(0), cluster.path("d2")).unwrap();
+                manager.create_future(&t(0), cluster.path("d2")).unwrap();
+                copy_all(&manager.log(&t(0)).unwrap(), &copy);
+            }
+            assert_eq!(gate.count(), 1, "{name}, restarted: {is_restarted}");
+            end(&cluster, &manager);
+            assert_eq!(gate.count(), 0, "{name}, restarted: {is_restarted}");
+        }
+    }
+}
