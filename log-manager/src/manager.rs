@@ -200,12 +200,15 @@ impl LogManager {
 
 impl Shared {
     fn hosted(&self, partition: &TopicPartition) -> Result<Hosted, ManagerError> {
-        if let Some(hosted) = self.logs.get(partition)
-            && hosted.dir.is_live()
-        {
-            return Ok(hosted.clone());
+        let hosted = self.logs.get(partition).map(|hosted| hosted.clone());
+        match hosted {
+            Some(hosted) if hosted.dir.is_live() => return Ok(hosted),
+            Some(Hosted { dir, .. }) => {
+                self.retire_failed_dirs();
+                return Err(ManagerError::Offline { path: dir.path().to_path_buf() });
+            }
+            None => self.retire_failed_dirs(),
         }
-        self.retire_failed_dirs();
         if let Some(dir) = self.offline.get(partition) {
             return Err(ManagerError::Offline { path: dir.path().to_path_buf() });
         }

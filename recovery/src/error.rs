@@ -36,7 +36,9 @@ impl FileError {
         Self::Corrupt { path: path.to_path_buf(), source }
     }
 
-    pub(crate) fn io(path: &Path, action: FileAction, source: io::Error) -> Self {
+    /// What the operating system, or who stands for it, said of a file.
+    #[must_use]
+    pub fn io(path: &Path, action: FileAction, source: io::Error) -> Self {
         Self::Io { path: path.to_path_buf(), action, source }
     }
 

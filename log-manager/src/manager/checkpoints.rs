@@ -13,7 +13,8 @@ use crate::{Log, LogError};
 
 impl LogManager {
     /// Writes the checkpoints of every directory in service: recovery points, log starts, high
-    /// watermarks. A directory that cannot be written to goes offline.
+    /// watermarks. A directory that cannot be written to goes offline. After a stop nothing is
+    /// written: the directories may be somebody else's.
     pub fn write_checkpoints(&self) {
         for dir in self.shared.dirs.iter().filter(|dir| dir.is_live()) {
             // The reason is kept with the directory.
@@ -40,20 +41,22 @@ impl Shared {
         dir: &Arc<DataDir>,
         kind: CheckpointKind,
     ) -> Result<(), ManagerError> {
-        let one_at_a_time = dir.checkpoint.lock();
-        let io = self.pool.io();
-        let collect = || self.offsets_of(dir, kind);
-        let written = match kind {
-            CheckpointKind::RecoveryPoint => dir.recovery_points.write(io, dir.path(), collect),
-            CheckpointKind::LogStart => dir.log_starts.write(io, dir.path(), collect),
-            _ => collect().write(io, kind, dir.path()),
+        let kept = match kind {
+            CheckpointKind::RecoveryPoint => &dir.recovery_points,
+            CheckpointKind::LogStart => &dir.log_starts,
+            CheckpointKind::HighWatermark => &dir.high_watermarks,
+            // The cleaner's own.
+            _ => return Ok(()),
         };
-        drop(one_at_a_time);
-        written.map_err(|source| {
-            dir.fail(LogError::File { source });
-            let path: PathBuf = dir.path().to_path_buf();
-            ManagerError::Offline { path }
-        })
+        let path: PathBuf = dir.path().to_path_buf();
+        match kept.write(self.pool.io(), dir, || self.offsets_of(dir, kind)) {
+            Ok(true) => Ok(()),
+            Ok(false) => self.check_running().and(Err(ManagerError::Offline { path })),
+            Err(source) => {
+                dir.fail(LogError::File { source });
+                Err(ManagerError::Offline { path })
+            }
+        }
     }
 
     fn offsets_of(&self, dir: &Arc<DataDir>, kind: CheckpointKind) -> OffsetCheckpoint {

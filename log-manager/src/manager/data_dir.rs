@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use alluvium_record_format::{Offset, Uuid};
-use alluvium_recovery::{CheckpointKind, FileError, OffsetCheckpoint, TopicPartition};
+use alluvium_recovery::{CheckpointKind, FileAction, FileError, OffsetCheckpoint, TopicPartition};
 use alluvium_segment::{DirLock, Io};
 use parking_lot::Mutex;
 
@@ -24,23 +24,23 @@ pub(super) struct DataDir {
     /// Logs in it, copies on their way included.
     pub(super) log_count: AtomicUsize,
     retired: AtomicBool,
-    /// Held while a checkpoint is put together and written: all of them pass through one temporary
-    /// name each, and the last one written must be the newest.
-    pub(super) checkpoint: Mutex<()>,
     /// The names of the partitions that the start has set aside.
     strays: Mutex<Vec<String>>,
     /// What a truncation lowers before it cuts.
     pub(super) recovery_points: Kept,
     /// What a long retention raises before it drops anything, and a truncation lowers.
     pub(super) log_starts: Kept,
+    pub(super) high_watermarks: Kept,
 }
 
-/// What one checkpoint says, as it was read or written last. Held while it is written, so that no
+/// What one checkpoint says, as it was read or written last. Held while it is put together and
+/// written: all writes pass through one temporary name, the last one must be the newest, and no
 /// older offset is written over one that a log has asked to keep.
 #[derive(Debug)]
 pub(super) struct Kept {
     kind: CheckpointKind,
-    offsets: Mutex<OffsetCheckpoint>,
+    /// `None` once the logs are closed: from then on nothing is written.
+    offsets: Mutex<Option<OffsetCheckpoint>>,
 }
 
 impl DataDir {
@@ -52,10 +52,10 @@ impl DataDir {
             id: OnceLock::new(),
             log_count: AtomicUsize::new(0),
             retired: AtomicBool::new(false),
-            checkpoint: Mutex::new(()),
             strays: Mutex::default(),
             recovery_points: Kept::new(CheckpointKind::RecoveryPoint),
             log_starts: Kept::new(CheckpointKind::LogStart),
+            high_watermarks: Kept::new(CheckpointKind::HighWatermark),
         }
     }
 
@@ -114,6 +114,18 @@ impl DataDir {
         drop(self.lock.lock().take());
     }
 
+    /// No checkpoint is written from now on, as the directory may soon be somebody else's. Waits
+    /// for one that is being written.
+    pub(super) fn seal(&self) {
+        for kept in self.checkpoints() {
+            *kept.offsets.lock() = None;
+        }
+    }
+
+    const fn checkpoints(&self) -> [&Kept; 3] {
+        [&self.recovery_points, &self.log_starts, &self.high_watermarks]
+    }
+
     /// Whether the caller is the first to clear up after the failure.
     pub(super) fn retire(&self) -> bool {
         !self.retired.swap(true, Ordering::AcqRel)
@@ -134,31 +146,40 @@ impl DataDir {
 
 impl Kept {
     fn new(kind: CheckpointKind) -> Self {
-        Self { kind, offsets: Mutex::default() }
+        Self { kind, offsets: Mutex::new(Some(OffsetCheckpoint::new())) }
     }
 
     /// What the checkpoint said when the directory was opened.
     pub(super) fn set(&self, offsets: OffsetCheckpoint) {
-        *self.offsets.lock() = offsets;
+        *self.offsets.lock() = Some(offsets);
     }
 
-    /// Writes the offsets that `collect` finds, no log's wish beside it.
+    /// Writes the offsets that `collect` finds, no log's wish beside it. Returns whether it did: not
+    /// once the logs are closed, nor where the disk has failed.
     pub(super) fn write(
         &self,
         io: &Io,
-        dir: &Path,
+        dir: &DataDir,
         collect: impl FnOnce() -> OffsetCheckpoint,
-    ) -> Result<(), FileError> {
-        let mut written = self.offsets.lock();
+    ) -> Result<bool, FileError> {
+        let mut kept = self.offsets.lock();
+        let Some(written) = &mut *kept else { return Ok(false) };
+        // Nobody else gets the directory meanwhile.
+        let _lock = dir.lock();
         let offsets = collect();
-        offsets.write(io, self.kind, dir)?;
+        if !dir.is_live() {
+            // Its logs go out of service: some may be missing.
+            return Ok(false);
+        }
+        offsets.write(io, self.kind, dir.path())?;
         *written = offsets;
-        Ok(())
+        Ok(true)
     }
 
     /// Whether the checkpoint says this of a partition.
     pub(super) fn keeps(&self, partition: &TopicPartition, offset: Offset) -> bool {
-        self.offsets.lock().offset(partition) == Some(offset)
+        let kept = self.offsets.lock();
+        kept.as_ref().and_then(|written| written.offset(partition)) == Some(offset)
     }
 
     /// Writes another offset for one partition, unless what it says of it does already.
@@ -168,7 +189,8 @@ impl Kept {
         offset: Offset,
         does: impl FnOnce(Option<Offset>) -> bool,
     ) -> Result<(), FileError> {
-        let mut written = self.offsets.lock();
+        let mut kept = self.offsets.lock();
+        let Some(written) = &mut *kept else { return Err(self.closed(of.dir.path())) };
         if does(written.offset(&of.partition)) {
             return Ok(());
         }
@@ -178,7 +200,16 @@ impl Kept {
         *written = changed;
         Ok(())
     }
+
+    fn closed(&self, dir: &Path) -> FileError {
+        FileError::io(&self.kind.path(dir), FileAction::Write, std::io::Error::other(Closed))
+    }
 }
+
+/// The logs of the directory are closed.
+#[derive(Debug, thiserror::Error)]
+#[error("the logs are closed")]
+struct Closed;
 
 /// The recovery point and the start of one log, in the checkpoints of its directory.
 #[derive(Debug)]

@@ -86,6 +86,8 @@ impl Shared {
         };
         let mut count = 0;
         for Deletion { dir, path, .. } in due.into_iter().filter(|it| it.dir.is_live()) {
+            // Held until it is gone. One that has been given up is no longer ours to change.
+            let Some(_lock) = dir.lock() else { continue };
             let _span = tracing::info_span!("delete_log", dir = %path.display()).entered();
             match fs::remove_dir_all(&path) {
                 Ok(()) => count += 1,

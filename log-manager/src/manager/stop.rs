@@ -37,7 +37,10 @@ impl LogManager {
     /// Closes all logs, several at a time, writes the checkpoints, and marks every directory as
     /// properly stopped in which nothing has failed. `broker_epoch` goes into the marker.
     ///
-    /// Work in the background must have been stopped before.
+    /// Ticks, appends and reads may go on beside it. What they begin once the logs are closed is
+    /// refused, and no checkpoint is written and nothing removed once the locks of the directories
+    /// are given up, also by a tick that began before. A directory that is just being removed keeps
+    /// the lock of its log directory until it is gone.
     ///
     /// Source: `LogManager.shutdown` in Kafka.
     ///
@@ -56,6 +59,9 @@ impl LogManager {
             let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
             joined.map(|dir| dir.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
         });
+        // Before the logs go: a checkpoint without them would forget where they start. On a disk that
+        // has failed none is begun any more, and one that was is not waited for.
+        shared.dirs.iter().filter(|dir| dir.is_live()).for_each(|dir| dir.seal());
         shared.logs.clear();
         shared.futures.clear();
         shared.dirs.iter().for_each(|dir| dir.unlock());

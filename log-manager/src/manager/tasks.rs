@@ -56,7 +56,8 @@ impl Schedule {
 
 impl LogManager {
     /// Does what is due: retention, flushes, checkpoints, expiry of producers, removal of deleted
-    /// logs. Returns how many tasks ran. What fails takes its disk offline, no more.
+    /// logs. Returns how many tasks ran. What fails takes its disk offline, no more. After a stop
+    /// nothing is done, and a tick that a stop overtakes changes nothing any more.
     #[expect(clippy::must_use_candidate, reason = "the count is for those who want it")]
     pub fn tick(&self) -> usize {
         let shared = &*self.shared;

@@ -28,6 +28,7 @@ mod retaining;
 mod rolling;
 mod scrubbing;
 mod spans;
+mod stopping;
 mod truncating;
 mod under_load;
 mod waking;

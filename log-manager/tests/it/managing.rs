@@ -408,25 +408,3 @@ fn ticks_write_checkpoints_and_run_retention_when_they_are_due() {
     assert_eq!(cluster.read("d1/recovery-point-offset-checkpoint"), "0\n1\nt 0 1\n");
     assert_eq!(log.log_start_offset(), Offset::new(1));
 }
-
-/// FR-056, second input: the stop comes while retention runs.
-#[test]
-fn a_stop_beside_retention_is_clean() {
-    let cluster = Cluster::new(2);
-    let (manager, _) = cluster.start();
-    for number in 0..50 {
-        make(&manager, &t(number));
-    }
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for partition in manager.partitions() {
-                if let Ok(log) = manager.log(&partition) {
-                    drop(log.delete_old_segments());
-                }
-            }
-        });
-        let stopped = manager.stop(None).unwrap();
-        assert!(stopped.dirs.iter().all(|dir| dir.is_clean), "{stopped:?}");
-    });
-    assert_eq!(manager.tick(), 0, "nothing runs after the stop");
-}
