@@ -158,6 +158,8 @@ impl Shared {
             dir.fail(error);
             ManagerError::Offline { path: path.clone() }
         };
+        self.forget(dir, partition, is_future)
+            .map_err(|source| offline(LogError::File { source }))?;
         let is_made = match std::fs::create_dir(&path) {
             Ok(()) => true,
             // Put there by hand, or left by a creation that failed: what it holds is recovered.
@@ -181,6 +183,24 @@ impl Shared {
         self.host(partition, log.clone(), dir, is_future)?;
         tracing::info!(dir = %path.display(), "Created log");
         Ok(log)
+    }
+
+    /// What the checkpoints of the disk say is of another log of this name that is gone, and that
+    /// was perhaps longer: the next start would take it for the new one's, and drop what lies below
+    /// its log start.
+    fn forget(
+        &self,
+        dir: &Arc<DataDir>,
+        partition: &TopicPartition,
+        is_future: bool,
+    ) -> Result<(), FileError> {
+        self.forget_checkpointed(partition, dir);
+        dir.forget(self.pool.io(), partition)?;
+        if !is_future {
+            // A copy's partition has a log elsewhere, of which the cleaner's checkpoint speaks.
+            self.gate.checkpoint_moved(partition, None);
+        }
+        Ok(())
     }
 
     /// No flush of a log makes the name of its own directory durable.

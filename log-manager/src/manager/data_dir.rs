@@ -122,6 +122,11 @@ impl DataDir {
         }
     }
 
+    /// Makes durable that the checkpoints say nothing of a partition. Writes those alone that do.
+    pub(super) fn forget(&self, io: &Io, partition: &TopicPartition) -> Result<(), FileError> {
+        self.checkpoints().into_iter().try_for_each(|kept| kept.forget(io, self.path(), partition))
+    }
+
     const fn checkpoints(&self) -> [&Kept; 3] {
         [&self.recovery_points, &self.log_starts, &self.high_watermarks]
     }
@@ -180,6 +185,20 @@ impl Kept {
     pub(super) fn keeps(&self, partition: &TopicPartition, offset: Offset) -> bool {
         let kept = self.offsets.lock();
         kept.as_ref().and_then(|written| written.offset(partition)) == Some(offset)
+    }
+
+    /// Writes the checkpoint without this partition, unless it says nothing of it.
+    fn forget(&self, io: &Io, dir: &Path, partition: &TopicPartition) -> Result<(), FileError> {
+        let mut kept = self.offsets.lock();
+        let Some(written) = &mut *kept else { return Err(self.closed(dir)) };
+        if written.offset(partition).is_none() {
+            return Ok(());
+        }
+        let mut changed = written.clone();
+        changed.remove(partition);
+        changed.write(io, self.kind, dir)?;
+        *written = changed;
+        Ok(())
     }
 
     /// Writes another offset for one partition, unless what it says of it does already.

@@ -82,6 +82,7 @@ impl Shared {
         let checkpoints = Checkpoints::read(io, dir.path(), &mut report.bad_checkpoints);
         dir.recovery_points.set(checkpoints.recovery_points.clone());
         dir.log_starts.set(checkpoints.log_starts.clone());
+        dir.high_watermarks.set(checkpoints.high_watermarks.clone());
         let jobs = match self.list(dir, report) {
             Ok(jobs) => jobs,
             Err(source) => {

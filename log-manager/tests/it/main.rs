@@ -23,6 +23,7 @@ mod owning;
 mod producing;
 mod prop_log;
 mod reading;
+mod remaking;
 mod replacing;
 mod retaining;
 mod rolling;
