@@ -45,7 +45,7 @@ impl Shared {
             if !self.gate.is_free(&partition) || !self.may_try(&partition, now) {
                 continue;
             }
-            match guarded(|| self.look(&partition, now)) {
+            match guarded(|| self.look_without_turn(&partition, now)) {
                 Ok(Some(candidate)) => {
                     let ratio = candidate.range.ratio();
                     max_ratio = max_ratio.max(ratio);
@@ -63,12 +63,27 @@ impl Shared {
         due
     }
 
+    /// Looks at a log of which somebody else may have the turn. A checkpoint that does not fit the
+    /// log is written under it alone: a cut meanwhile would be undone.
+    fn look_without_turn(
+        &self,
+        partition: &TopicPartition,
+        now: Timestamp,
+    ) -> Result<Option<Candidate>, CleanError> {
+        let found = self.look(partition, now)?;
+        if found.as_ref().is_none_or(|candidate| !candidate.range.is_reset) {
+            return Ok(found);
+        }
+        let Some(_turn) = self.gate.begin(partition) else { return Ok(None) };
+        self.look_and_reset(partition, now)
+    }
+
     fn due(
         &self,
         partition: &TopicPartition,
         now: Timestamp,
     ) -> Result<Option<Candidate>, CleanError> {
-        let found = guarded(|| self.look(partition, now))?;
+        let found = guarded(|| self.look_and_reset(partition, now))?;
         Ok(found.filter(Candidate::is_due))
     }
 
@@ -87,7 +102,16 @@ impl Shared {
         }
         let checkpoint = self.gate.checkpoints.offset(&dir, partition);
         let range = DirtyRange::of(&view, checkpoint, now)?;
-        let candidate = Candidate { partition: partition.clone(), dir, log, view, range };
+        Ok(Some(Candidate { partition: partition.clone(), dir, log, view, range }))
+    }
+
+    /// Looks at a log whose turn it is. A checkpoint that does not fit it is written anew.
+    fn look_and_reset(
+        &self,
+        partition: &TopicPartition,
+        now: Timestamp,
+    ) -> Result<Option<Candidate>, CleanError> {
+        let Some(candidate) = self.look(partition, now)? else { return Ok(None) };
         if candidate.range.is_reset {
             let offset = candidate.range.first_dirty;
             if !candidate.view.config.cleanup_policy().deletes() {
@@ -106,11 +130,12 @@ impl Shared {
         offset: Offset,
     ) -> Result<(), CleanError> {
         let Candidate { partition, dir, .. } = candidate;
-        let exists = |name: &TopicPartition| match self.logs.dir_of(name) {
-            Ok(of) => of == *dir,
-            Err(error) => !matches!(error, ManagerError::Unknown { .. }),
+        let home = |name: &TopicPartition| match self.logs.dir_of(name) {
+            Ok(of) => Some(of),
+            Err(ManagerError::Unknown { .. }) => None,
+            Err(_) => Some(dir.clone()),
         };
-        let set = self.gate.checkpoints.set(dir, partition, offset, exists);
+        let set = self.gate.checkpoints.set(dir, partition, offset, home);
         set.map_err(|source| CleanError::Checkpoint { source })
     }
 
