@@ -78,6 +78,17 @@ pub enum LogError {
         /// The largest that is allowed.
         max: Offset,
     },
+    /// An offset that no caller may give, as opposed to one that the log has not or no longer.
+    #[error("offset {offset} cannot be used here: {min} to {max} can")]
+    #[non_exhaustive]
+    IllegalOffset {
+        /// The offset as given.
+        offset: Offset,
+        /// The smallest that is allowed.
+        min: Offset,
+        /// The largest that is allowed.
+        max: Offset,
+    },
     /// Records of a log that is only compacted cannot be deleted by offset.
     #[error("records of a compacted log cannot be deleted by offset")]
     NotDeletable,
@@ -158,9 +169,9 @@ impl LogError {
         match self {
             Self::OffsetOutOfRange { .. } => ErrorCode::OffsetOutOfRange,
             Self::NotDeletable => ErrorCode::PolicyViolation,
-            Self::SegmentExists { .. } | Self::SegmentsChanged { .. } => {
-                ErrorCode::UnknownServerError
-            }
+            Self::IllegalOffset { .. }
+            | Self::SegmentExists { .. }
+            | Self::SegmentsChanged { .. } => ErrorCode::UnknownServerError,
             Self::Closed { .. }
             | Self::Load { .. }
             | Self::Directory { .. }

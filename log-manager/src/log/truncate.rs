@@ -27,16 +27,13 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// `OffsetOutOfRange` below 0, `Closed`. Where a file cannot be changed, the log stands half
+    /// `IllegalOffset` below 0, `Closed`. Where a file cannot be changed, the log stands half
     /// cut: its directory goes `Offline`, and recovery mends it.
     pub fn truncate_to(&self, offset: Offset) -> Result<bool, LogError> {
         self.cut_at(offset, offset, |writer, shared, config, effects| {
-            let (min, max) = (Offset::new(0), shared.log_end());
-            if offset < min {
-                return Err(LogError::OffsetOutOfRange { offset, min, max });
-            }
-            if offset >= max {
-                writer.cut_epochs(shared, max, effects);
+            let end = shared.log_end();
+            if offset >= end {
+                writer.cut_epochs(shared, end, effects);
                 return Ok(false);
             }
             let cut = if offset < writer.segments.first().base_offset() {
@@ -55,7 +52,8 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// As [`truncate_to`](Self::truncate_to).
+    /// As [`truncate_to`](Self::truncate_to); `IllegalOffset` too where the log would start above
+    /// its end.
     pub fn truncate_fully_and_start_at(
         &self,
         offset: Offset,
@@ -63,10 +61,6 @@ impl Log {
     ) -> Result<(), LogError> {
         let start = log_start_offset.unwrap_or(offset);
         self.cut_at(offset, start, |writer, shared, config, effects| {
-            let (min, max) = (Offset::new(0), Offset::MAX);
-            if offset < min {
-                return Err(LogError::OffsetOutOfRange { offset, min, max });
-            }
             let restarted = writer.restart_at(shared, config, offset, start, effects);
             restarted.map_err(|error| shared.disk_failed(error))
         })
@@ -81,9 +75,8 @@ impl Log {
     }
 
     /// As [`change`](Self::change), for a cut at `offset` after which the log starts no higher than
-    /// at
-    /// `start`: no flush, no retention and no replacement runs beside it, and neither the recovery
-    /// point nor a log start that is kept lies above.
+    /// at `start`: no flush, no retention and no replacement runs beside it, and neither the
+    /// recovery point nor a log start that is kept lies above.
     fn cut_at<T>(
         &self,
         offset: Offset,
@@ -91,10 +84,14 @@ impl Log {
         work: impl FnOnce(&mut Writer, &Arc<Shared>, &LogConfig, &mut Effects) -> Result<T, LogError>,
     ) -> Result<T, LogError> {
         let shared = &self.shared;
+        shared.check_open()?;
+        // Before any lock: no log start ever comes down to an offset below 0.
+        check_offset(offset, Offset::MAX)?;
+        check_offset(start, offset)?;
         let layout = shared.layout.lock();
         let flushing = shared.flushing.lock();
         loop {
-            let limit = shared.lower_log_start(offset, start)?;
+            let limit = shared.lower_log_start(start)?;
             shared.lower_recovery_point(offset)?;
             let writer = shared.writer.lock();
             // A log start that has passed the cut meanwhile took the recovery point along.
@@ -124,6 +121,15 @@ impl Log {
     }
 }
 
+/// Refuses an offset that no log can be cut at.
+fn check_offset(offset: Offset, max: Offset) -> Result<(), LogError> {
+    let min = Offset::new(0);
+    if offset < min || offset > max {
+        return Err(LogError::IllegalOffset { offset, min, max });
+    }
+    Ok(())
+}
+
 /// Keeps a log start above that of a cut from being kept anew until the cut is over.
 struct LogStartLimit<'a>(&'a Shared);
 
@@ -134,16 +140,10 @@ impl Drop for LogStartLimit<'_> {
 }
 
 impl Shared {
-    /// Lowers the log start where it is kept, for a cut at `offset` that is about to move it down
-    /// to
-    /// `start`.
-    fn lower_log_start(
-        &self,
-        offset: Offset,
-        start: Offset,
-    ) -> Result<Option<LogStartLimit<'_>>, LogError> {
+    /// Lowers the log start where it is kept, for a cut that is about to move it down to `start`.
+    fn lower_log_start(&self, start: Offset) -> Result<Option<LogStartLimit<'_>>, LogError> {
         self.check_open()?;
-        if offset < Offset::new(0) || !self.lies_below(start) {
+        if !self.lies_below(start) {
             return Ok(None);
         }
         // First, so that no checkpoint is written with the log start that there is still.
@@ -178,8 +178,7 @@ impl Shared {
 
     /// Whether a cut at `offset` removes something below the recovery point.
     fn is_recovered_above(&self, offset: Offset) -> bool {
-        let is_cut = Offset::new(0) <= offset && offset < self.log_end();
-        is_cut && offset.get() < self.recovery_point.load(Ordering::Acquire)
+        offset < self.log_end() && offset.get() < self.recovery_point.load(Ordering::Acquire)
     }
 }
 

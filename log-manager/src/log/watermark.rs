@@ -45,14 +45,14 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// `OffsetOutOfRange` above the log end, `Closed`, `Offline`.
+    /// `IllegalOffset` above the log end, `Closed`, `Offline`.
     pub fn increment_high_watermark(&self, offset: Offset) -> Result<Option<Offset>, LogError> {
         let shared = &*self.shared;
         let mut writer = shared.writer.lock();
         shared.check_open()?;
         let (min, max) = (shared.log_start(), shared.log_end());
         if offset > max {
-            return Err(LogError::OffsetOutOfRange { offset, min, max });
+            return Err(LogError::IllegalOffset { offset, min, max });
         }
         let old = shared.high_watermark.load().offset;
         if offset <= old {

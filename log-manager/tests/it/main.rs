@@ -23,6 +23,7 @@ mod owning;
 mod producing;
 mod prop_log;
 mod reading;
+mod refusing;
 mod remaking;
 mod replacing;
 mod retaining;

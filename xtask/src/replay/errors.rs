@@ -49,6 +49,7 @@ const TABLE: &[(&str, Test)] = &[
     ("TransactionCoordinatorFencedException", |it| {
         matches!(it.producer(), Some(ProducerError::TransactionCoordinatorFenced { .. }))
     }),
+    ("IllegalArgumentException", |it| matches!(it, Failure::Log(LogError::IllegalOffset { .. }))),
     ("OffsetOutOfRangeException", |it| {
         matches!(it, Failure::Log(LogError::OffsetOutOfRange { .. }))
     }),
