@@ -68,7 +68,7 @@ pub enum ProducerError {
 }
 
 impl ProducerError {
-    /// The number of Kafka's protocol for this error, as in `Errors`.
+    /// The number of Kafka's protocol for this error, as in `Errors`; -1 for what has none.
     #[must_use]
     pub const fn code(&self) -> i16 {
         match self {
@@ -76,7 +76,7 @@ impl ProducerError {
             Self::InvalidProducerEpoch { .. } => 47,
             Self::InvalidTxnState { .. } => 48,
             Self::TransactionCoordinatorFenced { .. } => 52,
-            Self::MissingTransactionVersion { .. } => 42,
+            Self::MissingTransactionVersion { .. } => -1,
         }
     }
 
