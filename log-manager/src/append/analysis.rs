@@ -13,7 +13,8 @@ pub(crate) struct Analysis {
     pub(crate) valid_bytes: usize,
     /// How many batches that is.
     pub(crate) batch_count: usize,
-    /// The base offset of the first batch; `None` before magic 2, whose first offset is deep.
+    /// The base offset of the first batch; `None` without one, and before magic 2, whose first
+    /// offset is deep.
     pub(crate) first_offset: Option<Offset>,
     /// The last offset of the first batch.
     pub(crate) last_offset_of_first: Offset,
@@ -50,31 +51,40 @@ pub(super) fn analyze_sent(
     Ok(analysis)
 }
 
-/// Looks at batches that bring their offsets: what a follower fetched.
+/// Looks at batches that bring their offsets: what a follower fetched. All are of magic 2.
 ///
 /// Stops before the first batch of a later election than `leader_epoch`, which the follower has
-/// not heard of yet. What a Raft leader appends must be of that very election.
+/// not heard of yet. What a Raft leader appends must be of that very election, and no larger than
+/// `max_message_bytes`: a follower takes what its leader took.
 pub(crate) fn analyze_given(
     buffer: &[u8],
     leader_epoch: LeaderEpoch,
     origin: AppendOrigin,
+    max_message_bytes: u32,
 ) -> Result<Analysis, ValidationError> {
+    let is_raft = origin == AppendOrigin::RaftLeader;
     let mut analysis = Analysis::empty();
     let mut previous = Offset::new(-1);
     let mut fall = None;
     while let Some(entry) = next_entry(buffer, analysis.valid_bytes)? {
-        if let Entry::Batch(batch) = &entry {
-            let found = batch.header().leader_epoch_raw();
-            if origin == AppendOrigin::RaftLeader && found != leader_epoch.get() {
-                let position = Position::saturating_from_len(analysis.valid_bytes);
-                let reason = InvalidBatch::LeaderEpoch { found, expected: leader_epoch };
-                return Err(ValidationError::Batch { position, reason });
-            }
-            if found > leader_epoch.get() {
-                break;
-            }
+        let position = Position::saturating_from_len(analysis.valid_bytes);
+        let found = epoch_of(&entry);
+        if is_raft && found != leader_epoch.get() {
+            return Err(InvalidBatch::LeaderEpoch { found, expected: leader_epoch }.at(position));
+        }
+        if found > leader_epoch.get() {
+            break;
+        }
+        if is_raft {
+            check_size(&entry, position, max_message_bytes)?;
         }
         analysis.add(&entry)?;
+        if found < -1 {
+            return Err(InvalidBatch::NegativeEpoch { found }.at(position));
+        }
+        if let Entry::Legacy(entry) = &entry {
+            return Err(InvalidBatch::OldFormat { magic: entry.magic() }.at(position));
+        }
         if analysis.last_offset <= previous {
             let offset = analysis.last_offset;
             fall.get_or_insert(ValidationError::OffsetsOutOfOrder { previous, offset });
@@ -131,6 +141,14 @@ impl Analysis {
             self.source = facts.codec;
         }
         Ok(())
+    }
+}
+
+/// The epoch of the leader that wrote an entry, -1 for none.
+fn epoch_of(entry: &Entry<'_>) -> i32 {
+    match entry {
+        Entry::Batch(batch) => batch.header().leader_epoch_raw(),
+        _ => -1,
     }
 }
 

@@ -90,6 +90,20 @@ pub enum InvalidBatch {
         /// The epoch of the leader.
         expected: LeaderEpoch,
     },
+    /// The field for the leader epoch holds what is neither an epoch nor -1, for none.
+    #[error("a batch of leader epoch {found}")]
+    #[non_exhaustive]
+    NegativeEpoch {
+        /// The epoch of the batch.
+        found: i32,
+    },
+    /// A batch that brings its offset is of an old format: those are not written.
+    #[error("magic {magic} with an offset of its own")]
+    #[non_exhaustive]
+    OldFormat {
+        /// The magic of the batch.
+        magic: i8,
+    },
     /// An append that the leader assigns offsets to holds one batch.
     #[error("more than one batch in an append")]
     MoreThanOne,
@@ -191,6 +205,14 @@ impl ValidationError {
             Self::Corrupt { .. } | Self::Batch { reason: InvalidBatch::InnerChecksum, .. } => {
                 ErrorCode::CorruptMessage
             }
+            Self::Batch { reason: InvalidBatch::OldFormat { .. }, .. } => {
+                ErrorCode::UnsupportedForMessageFormat
+            }
+            Self::OffsetsOutOfOrder { .. }
+            | Self::Compress { .. }
+            | Self::Batch { reason: InvalidBatch::NegativeEpoch { .. }, .. } => {
+                ErrorCode::UnknownServerError
+            }
             Self::BatchTooLarge { .. } => ErrorCode::MessageTooLarge,
             Self::Records { records } if records.iter().any(|record| record.reason.is_time()) => {
                 ErrorCode::InvalidTimestamp
@@ -198,7 +220,6 @@ impl ValidationError {
             Self::Batch { .. } | Self::Unreadable { .. } | Self::Records { .. } => {
                 ErrorCode::InvalidRecord
             }
-            Self::OffsetsOutOfOrder { .. } | Self::Compress { .. } => ErrorCode::UnknownServerError,
         }
     }
 

@@ -11,6 +11,7 @@ use alluvium_recovery::{
 use alluvium_segment::SegmentError;
 use alluvium_sparse_index::AbortedTxn;
 
+use super::epochs::check_epoch;
 use super::{AppendError, Durability, Effects, Log, LogError, Shared, Writer};
 use crate::append::analyze_given;
 use crate::{AppendOrigin, LeaderAppend, LogConfig, Prepared, ValidationError};
@@ -54,8 +55,7 @@ impl LeaderRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Appended {
-    /// The offset of the first record; `None` where nothing was appended, and for old formats
-    /// that bring their own offsets.
+    /// The offset of the first record; `None` where nothing was appended.
     pub first_offset: Option<Offset>,
     /// The offset of the last record; `None` where nothing was appended.
     pub last_offset: Option<Offset>,
@@ -91,15 +91,17 @@ impl Log {
     /// come before the log's lock is taken. An append that repeats one of the last five of its
     /// producer is answered with the first one's offsets, and nothing is written.
     ///
-    /// Readers see all of it or nothing. Where the write fails, nothing has changed. A batch that
-    /// is cut off at the end of `batches` is left out without an error; where there is no other,
-    /// `first_offset` is `None`.
+    /// Readers see all of it or nothing. Where the write fails, no record has changed; as where
+    /// Kafka refuses a producer, the epoch stays noted and a segment that was due begun. A batch
+    /// that is cut off at the end of `batches` is left out without an error; where there is no
+    /// other, `first_offset` is `None`.
     ///
     /// Source: `UnifiedLog.appendAsLeader` in Kafka.
     ///
     /// # Errors
     ///
-    /// The first check that fails; [`AppendError::Log`] where the disk fails.
+    /// The first check that fails; [`AppendError::Log`] where the disk fails, and for an epoch
+    /// below 0.
     pub fn append_as_leader(
         &self,
         batches: &mut [u8],
@@ -107,6 +109,7 @@ impl Log {
     ) -> Result<Appended, AppendError> {
         let shared = &*self.shared;
         shared.check_open()?;
+        check_epoch(request.leader_epoch)?;
         let config = shared.config.load();
         let now = shared.clock.now();
         let append = LeaderAppend::new(request.leader_epoch, now).origin(request.origin);
@@ -123,7 +126,7 @@ impl Log {
         let incoming = Incoming {
             bytes: batch.bytes(),
             only: Some(batch),
-            first_offset: Some(next_offset),
+            first_offset: next_offset,
             last_offset,
             max_timestamp,
             now,
@@ -148,7 +151,8 @@ impl Log {
     /// checksums stay as they are. A gap to the log end is fine.
     ///
     /// Stops before the first batch of a later epoch. A batch that is cut off at the end of
-    /// `batches`, as fetches end, is left out without an error.
+    /// `batches`, as fetches end, is left out without an error. A batch without an epoch is taken:
+    /// the one before goes on. Old formats are refused.
     ///
     /// Source: `UnifiedLog.appendAsFollower` in Kafka.
     ///
@@ -164,19 +168,20 @@ impl Log {
     }
 
     /// Appends what the leader of a Raft quorum has made for its metadata log: as it is, offsets
-    /// and epoch included.
+    /// and epoch included. `max.message.bytes` holds here, and not for a follower.
     ///
     /// Source: `UnifiedLog.appendAsLeader` with `AppendOrigin.RAFT_LEADER` in Kafka.
     ///
     /// # Errors
     ///
     /// As [`append_as_follower`](Self::append_as_follower); `InvalidBatch::LeaderEpoch` where a
-    /// batch is not of `leader_epoch`.
+    /// batch is not of `leader_epoch`, `BatchTooLarge`, [`AppendError::Log`] for an epoch below 0.
     pub fn append_as_raft_leader(
         &self,
         batches: &[u8],
         leader_epoch: LeaderEpoch,
     ) -> Result<Appended, AppendError> {
+        check_epoch(leader_epoch)?;
         self.append_given(batches, leader_epoch, AppendOrigin::RaftLeader)
     }
 
@@ -189,17 +194,17 @@ impl Log {
     ) -> Result<Appended, AppendError> {
         let shared = &*self.shared;
         shared.check_open()?;
-        let analysis = analyze_given(batches, leader_epoch, origin)?;
-        if analysis.valid_bytes == 0 {
-            return Ok(Appended::nothing(shared));
-        }
         let config = shared.config.load();
+        let analysis = analyze_given(batches, leader_epoch, origin, config.max_message_bytes())?;
+        let Some(first_offset) = analysis.first_offset else {
+            return Ok(Appended::nothing(shared));
+        };
         let max_timestamp =
             (analysis.max_timestamp != -1).then_some(Timestamp::new(analysis.max_timestamp));
         let incoming = Incoming {
             bytes: &batches[..analysis.valid_bytes],
             only: None,
-            first_offset: analysis.first_offset,
+            first_offset,
             last_offset: analysis.last_offset,
             max_timestamp,
             now: shared.clock.now(),
@@ -209,8 +214,8 @@ impl Log {
         let mut writer = shared.writer.lock();
         shared.check_open()?;
         let log_end_offset = shared.log_end();
-        let first_offset = analysis.first_offset.unwrap_or(analysis.last_offset_of_first);
-        if first_offset < log_end_offset {
+        // A damaged batch may end before it begins.
+        if first_offset.min(analysis.last_offset_of_first) < log_end_offset {
             let last_offset = analysis.last_offset;
             return Err(AppendError::BelowLogEnd { first_offset, last_offset, log_end_offset });
         }
@@ -223,7 +228,7 @@ impl Log {
             written,
             effects,
             Appended {
-                first_offset: analysis.first_offset,
+                first_offset: Some(first_offset),
                 last_offset: Some(analysis.last_offset),
                 max_timestamp,
                 ..Appended::nothing(shared)
@@ -296,7 +301,7 @@ pub(super) struct Incoming<'a> {
     pub(super) bytes: &'a [u8],
     /// The batch, where it is known that these are the bytes of one.
     pub(super) only: Option<Batch<'a>>,
-    pub(super) first_offset: Option<Offset>,
+    pub(super) first_offset: Offset,
     pub(super) last_offset: Offset,
     pub(super) max_timestamp: Option<Timestamp>,
     pub(super) now: Timestamp,

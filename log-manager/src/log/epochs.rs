@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use alluvium_record_format::{BatchHeader, LeaderEpoch, Offset};
+use alluvium_record_format::{Batch, BatchHeader, LeaderEpoch, Offset};
 
 use super::append::{Incoming, batches_of};
+use super::truncate::check_offset;
 use super::{Effects, Log, LogError, Shared, Writer};
 
 impl Log {
@@ -15,8 +16,11 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// `Closed`, `Offline`.
+    /// `NegativeEpoch`, `IllegalOffset` below 0, `Closed`, `Offline`.
     pub fn assign_epoch(&self, epoch: LeaderEpoch, start_offset: Offset) -> Result<(), LogError> {
+        self.shared.check_open()?;
+        check_epoch(epoch)?;
+        check_offset(start_offset, Offset::MAX)?;
         let mut effects = Effects::default();
         let mut writer = self.shared.writer.lock();
         self.shared.check_open()?;
@@ -45,37 +49,29 @@ impl Log {
     }
 }
 
+/// Refuses a number that is no epoch.
+pub(super) fn check_epoch(epoch: LeaderEpoch) -> Result<(), LogError> {
+    if epoch.get() < 0 { Err(LogError::NegativeEpoch { epoch }) } else { Ok(()) }
+}
+
 impl Writer {
-    /// Takes over the epochs of batches that are about to be appended. Old formats know no
-    /// epochs, and end what was known.
+    /// Takes over the epochs of batches that are about to be appended.
     pub(super) fn note_epochs(
         &mut self,
         shared: &Shared,
         incoming: &Incoming<'_>,
         effects: &mut Effects,
     ) {
-        let changed = match &incoming.only {
-            Some(batch) => self.note_epoch(batch.header()),
-            None => self.note_epochs_of(incoming.bytes),
+        let changed = if let Some(batch) = &incoming.only {
+            self.note_epoch(batch.header())
+        } else {
+            let news = |batch: &Batch<'_>| self.note_epoch(batch.header());
+            batches_of(incoming.bytes).filter(news).count() > 0
         };
         if changed {
             self.publish_epochs(shared);
             effects.write_epochs();
         }
-    }
-
-    fn note_epochs_of(&mut self, bytes: &[u8]) -> bool {
-        let mut changed = false;
-        let mut end = 0;
-        for batch in batches_of(bytes) {
-            end = batch.position().get() as usize + batch.bytes().len();
-            changed |= self.note_epoch(batch.header());
-        }
-        if end < bytes.len() && self.epochs.latest().is_some() {
-            self.epochs.clear();
-            changed = true;
-        }
-        changed
     }
 
     fn note_epoch(&mut self, header: &BatchHeader) -> bool {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use alluvium_record_format::Offset;
+use alluvium_record_format::{LeaderEpoch, Offset};
 use alluvium_recovery::{FileError, LoadError, ProducerError};
 use alluvium_segment::{LockError, SegmentError};
 
@@ -89,6 +89,13 @@ pub enum LogError {
         /// The largest that is allowed.
         max: Offset,
     },
+    /// A number below 0 was given as the epoch of a leader.
+    #[error("{epoch} is not the epoch of a leader")]
+    #[non_exhaustive]
+    NegativeEpoch {
+        /// The number.
+        epoch: LeaderEpoch,
+    },
     /// Records of a log that is only compacted cannot be deleted by offset.
     #[error("records of a compacted log cannot be deleted by offset")]
     NotDeletable,
@@ -128,11 +135,11 @@ pub enum AppendError {
         /// Bytes of a segment.
         max_bytes: u32,
     },
-    /// An append that brings its own offsets begins below the log end.
+    /// An append that brings its own offsets begins, or its first batch ends, below the log end.
     #[error("an append from offset {first_offset} on, the log ends at {log_end_offset}")]
     #[non_exhaustive]
     BelowLogEnd {
-        /// The first offset, or the last of the first batch in old formats.
+        /// The first offset.
         first_offset: Offset,
         /// The last offset.
         last_offset: Offset,
@@ -143,7 +150,7 @@ pub enum AppendError {
     #[error("an append from offset {first_offset} on reaches the end of all offsets")]
     #[non_exhaustive]
     OffsetsExhausted {
-        /// The first offset, or the last of the first batch in old formats.
+        /// The first offset.
         first_offset: Offset,
     },
     /// A producer's sequence, epoch or transaction does not fit.
@@ -169,7 +176,15 @@ impl LogError {
         match self {
             Self::OffsetOutOfRange { .. } => ErrorCode::OffsetOutOfRange,
             Self::NotDeletable => ErrorCode::PolicyViolation,
-            Self::IllegalOffset { .. }
+            Self::Segment { source: SegmentError::Corrupt { .. } } => ErrorCode::CorruptMessage,
+            Self::Segment {
+                source:
+                    SegmentError::OffsetOverflow { .. }
+                    | SegmentError::OutOfOrder { .. }
+                    | SegmentError::TooLarge { .. },
+            }
+            | Self::IllegalOffset { .. }
+            | Self::NegativeEpoch { .. }
             | Self::SegmentExists { .. }
             | Self::SegmentsChanged { .. } => ErrorCode::UnknownServerError,
             Self::Closed { .. }

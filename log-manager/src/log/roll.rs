@@ -46,10 +46,7 @@ impl Writer {
             now: incoming.now,
         };
         let Some(reason) = self.active_mut().should_roll(&input)? else { return Ok(()) };
-        // Without a first offset (old formats), the last one less the largest distance will do.
-        let farthest = incoming.last_offset.get().saturating_sub(i64::from(i32::MAX));
-        let first = incoming.first_offset.unwrap_or(Offset::new(farthest));
-        let base = self.roll(shared, config, Some(first), effects)?;
+        let base = self.roll(shared, config, Some(incoming.first_offset), effects)?;
         tracing::debug!(log = shared.name(), base = base.get(), ?reason, "rolled a new segment");
         Ok(())
     }

@@ -122,7 +122,7 @@ impl Log {
 }
 
 /// Refuses an offset that no log can be cut at.
-fn check_offset(offset: Offset, max: Offset) -> Result<(), LogError> {
+pub(super) fn check_offset(offset: Offset, max: Offset) -> Result<(), LogError> {
     let min = Offset::new(0);
     if offset < min || offset > max {
         return Err(LogError::IllegalOffset { offset, min, max });

@@ -49,7 +49,9 @@ const TABLE: &[(&str, Test)] = &[
     ("TransactionCoordinatorFencedException", |it| {
         matches!(it.producer(), Some(ProducerError::TransactionCoordinatorFenced { .. }))
     }),
-    ("IllegalArgumentException", |it| matches!(it, Failure::Log(LogError::IllegalOffset { .. }))),
+    ("IllegalArgumentException", |it| {
+        matches!(it.log(), Some(LogError::IllegalOffset { .. } | LogError::NegativeEpoch { .. }))
+    }),
     ("OffsetOutOfRangeException", |it| {
         matches!(it, Failure::Log(LogError::OffsetOutOfRange { .. }))
     }),
