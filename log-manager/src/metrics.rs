@@ -15,7 +15,8 @@
 //! | `log_disk_read_bytes_total` | counter, bytes | read from disks for this process
 //! (`/proc/self/io`): beside `log_bytes_out_total` it tells what the page cache serves |
 //! | `log_segments` | gauge, segments | of all logs: the sum of `NumLogSegments` |
-//! | `log_size_bytes` | gauge, bytes | of all logs: the sum of `Size` |
+//! | `log_size_bytes` | gauge, bytes | of all logs: the sum of `Size`; by `log_segments`, the mean
+//! size of a segment |
 //! | `log_count` | gauge, logs | in service |
 //! | `log_offline_dirs` | gauge, directories | have failed: `OfflineLogDirectoryCount` |
 //! | `log_offline_count` | gauge, logs | on failed disks, or not loadable: `OfflineReplicaCount` |
@@ -60,7 +61,8 @@ pub const DAMAGES_FOUND: &str = "log_damages_found_total";
 /// Beside [`BYTES_OUT`] it tells how much the page cache serves: no metric of Kafka's.
 pub const DISK_READ_BYTES: &str = "log_disk_read_bytes_total";
 
-/// Tells the recorder of this process what each name means. To be called once it is installed.
+/// Tells the recorder of this process what each name means, and shows each counter as 0: a rise
+/// from nothing would be no rise to who asks by `increase`. To be called once it is installed.
 pub fn describe_metrics() {
     describe_counter!(BYTES_IN, "bytes appended to logs");
     describe_counter!(BYTES_OUT, "bytes handed out by reads");
@@ -76,7 +78,13 @@ pub fn describe_metrics() {
     describe_gauge!(OFFLINE_DIRS, "log directories that have failed");
     describe_gauge!(OFFLINE_LOGS, "logs on failed directories, or that could not be loaded");
     describe_gauge!(LOGS_TO_LOAD, "logs that a start has still to load");
+    for name in COUNTERS {
+        counter!(*name).increment(0);
+    }
 }
+
+const COUNTERS: &[&str] =
+    &[BYTES_IN, BYTES_OUT, ROLLS, SEGMENTS_DELETED, SCRUBBED_BYTES, DAMAGES_FOUND, DISK_READ_BYTES];
 
 pub(crate) fn appended(bytes: usize) {
     static NAME: Key = Key::from_static_name(BYTES_IN);

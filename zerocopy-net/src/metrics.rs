@@ -17,7 +17,8 @@ pub const COLD_READS: &str = "net_cold_reads_total";
 /// Responses that failed because a file was shorter than promised.
 pub const TRUNCATED: &str = "net_truncated_total";
 
-/// Tells the recorder of this process what each name means. To be called once it is installed.
+/// Tells the recorder of this process what each name means, and shows each counter as 0. To be
+/// called once it is installed.
 pub fn describe_metrics() {
     describe_counter!(BYTES_ZERO_COPY, "bytes of files sent from the page cache");
     describe_counter!(BYTES_COPIED, "bytes of files sent through a buffer");
@@ -28,6 +29,12 @@ pub fn describe_metrics() {
     );
     describe_counter!(COLD_READS, "windows of files read ahead off the runtime");
     describe_counter!(TRUNCATED, "responses whose file was shorter than promised");
+    for name in [BYTES_ZERO_COPY, BYTES_COPIED, BYTES_INLINE, COLD_READS, TRUNCATED] {
+        counter!(name).increment(0);
+    }
+    for reason in [CopyReason::Asked, CopyReason::Wrapped, CopyReason::Refused(0)] {
+        counter!(FALLBACKS, "reason" => reason.label()).increment(0);
+    }
 }
 
 /// The counters of one socket, looked up once.

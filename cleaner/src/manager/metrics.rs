@@ -40,7 +40,8 @@ pub const UNCLEANABLE_BYTES: &str = "log_cleaner_uncleanable_bytes";
 /// Threads that should be there and are not: `DeadThreadCount`.
 pub const DEAD_THREADS: &str = "log_cleaner_dead_threads";
 
-/// Tells the recorder of this process what each name means. To be called once it is installed.
+/// Tells the recorder of this process what each name means, and shows each counter as 0. To be
+/// called once it is installed.
 pub fn describe_metrics() {
     describe_counter!(CLEANINGS, "cleanings that came to their end");
     describe_counter!(FAILURES, "cleanings that failed");
@@ -56,6 +57,9 @@ pub fn describe_metrics() {
     describe_gauge!(UNCLEANABLE, "logs that could not be cleaned");
     describe_gauge!(UNCLEANABLE_BYTES, "dirty bytes of logs that could not be cleaned");
     describe_gauge!(DEAD_THREADS, "cleaner threads that are missing");
+    for name in [CLEANINGS, FAILURES, BYTES_READ, BYTES_WRITTEN, RECORDS_DROPPED] {
+        counter!(name).increment(0);
+    }
 }
 
 pub(super) fn moved(progress: Progress) {

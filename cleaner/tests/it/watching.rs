@@ -88,6 +88,15 @@ impl Recorder for Values {
 }
 
 #[test]
+fn every_counter_shows_before_it_counts() {
+    let values = Values::default();
+    metrics::with_local_recorder(&values, alluvium_cleaner::metrics::describe_metrics);
+    let shown: Vec<(String, f64)> = values.0.lock().unwrap().clone().into_iter().collect();
+    let names = ["cleanings", "dropped_records", "failures", "read_bytes", "written_bytes"];
+    assert_eq!(shown, names.map(|name| (format!("log_cleaner_{name}_total"), 0.0)));
+}
+
+#[test]
 #[expect(clippy::float_cmp, reason = "whole numbers")]
 fn metrics_tell_what_was_cleaned_and_what_was_not() {
     let values = Values::default();

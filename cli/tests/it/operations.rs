@@ -102,5 +102,12 @@ fn every_rule_has_all_its_parts_and_a_name_of_its_own() {
         let count = |bracket| expr.matches(bracket).count();
         assert_eq!(count('('), count(')'), "{expr}");
         assert_eq!(count('['), count(']'), "{expr}");
+        // How sides match stands behind an operator that compares or joins, in front of a vector.
+        for (before, after) in expr.match_indices(" on()").map(|(at, word)| {
+            (&expr[..at], expr[at + word.len()..].trim_start_matches(" group_left()").trim_start())
+        }) {
+            assert!([">", "<", "==", "and"].iter().any(|it| before.ends_with(it)), "{expr}");
+            assert!(after.starts_with('('), "{expr}");
+        }
     }
 }

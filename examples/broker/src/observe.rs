@@ -137,6 +137,7 @@ fn recorder() -> &'static PrometheusHandle {
             tracing::warn!("metrics go to another recorder of this process");
         }
         alluvium_log_manager::metrics::describe_metrics();
+        alluvium_cleaner::metrics::describe_metrics();
         alluvium_zerocopy_net::describe_metrics();
         describe_gauge!(IDLE, "idle part of the time of the threads that answer, 0 to 1");
         describe_counter!(REQUESTS, "requests, by kind");
@@ -146,3 +147,16 @@ fn recorder() -> &'static PrometheusHandle {
 }
 
 const PATIENCE: Duration = Duration::from_secs(5);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fresh_broker_shows_the_counters_of_all_its_crates() {
+        let shown = recorder().render();
+        for name in ["log_rolls_total", "log_cleaner_failures_total", "net_truncated_total"] {
+            assert!(shown.lines().any(|line| line == format!("{name} 0")), "{name}: {shown}");
+        }
+    }
+}

@@ -117,7 +117,10 @@ impl Shared {
         thread::scope(|scope| {
             (0..self.config.recovery_threads()).for_each(|_| drop(scope.spawn(work)));
         });
-        queue.into_inner().iter().for_each(|job| self.set_offline(job, dir));
+        for job in queue.into_inner() {
+            self.set_offline(&job, dir);
+            crate::metrics::loaded();
+        }
         for (partition, outcome) in outcomes.into_inner() {
             match outcome {
                 Outcome::Loaded(loaded) => report.loaded.push((partition, loaded)),

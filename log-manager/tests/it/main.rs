@@ -34,3 +34,4 @@ mod stopping;
 mod truncating;
 mod under_load;
 mod waking;
+mod watching;

@@ -11,6 +11,11 @@ use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, Share
 pub(crate) struct Counts(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
 
 impl Counts {
+    /// All names that were registered.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.0.lock().unwrap().keys().cloned().collect()
+    }
+
     pub(crate) fn of(&self, name: &str) -> u64 {
         let counts = self.0.lock().unwrap();
         counts.get(name).map_or(0, |count| count.load(Ordering::Relaxed))
@@ -38,4 +43,22 @@ impl Recorder for Counts {
     fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
         Histogram::noop()
     }
+}
+
+#[test]
+fn every_counter_shows_before_it_counts() {
+    let counts = Counts::default();
+    metrics::with_local_recorder(&counts, alluvium_zerocopy_net::describe_metrics);
+    let expected = [
+        "net_bytes_copied_total",
+        "net_bytes_inline_total",
+        "net_bytes_zero_copy_total",
+        "net_cold_reads_total",
+        "net_fallbacks_total{reason=asked}",
+        "net_fallbacks_total{reason=refused}",
+        "net_fallbacks_total{reason=wrapped}",
+        "net_truncated_total",
+    ];
+    assert_eq!(counts.names(), expected);
+    assert!(expected.iter().all(|name| counts.of(name) == 0));
 }
