@@ -88,7 +88,9 @@ pub(crate) fn run(args: &CompactArgs, console: &mut Console) -> Result<(), CliEr
     if let Some((_, path)) = partition.suffixed.iter().find(|(name, _)| half_done(name.suffix)) {
         return Err(CliError::HalfDone { path: path.clone() });
     }
-    let config = config(&partition, &data, &settings)?;
+    let topics = TopicSettings::read(&data.path)?;
+    topics.name_damage(args.dry_run, console)?;
+    let config = config(&partition, &topics, settings.with_broker(topics.of_broker())?)?;
     let log_start = partition.log_start(console)?;
     let ends = log_end::of(&partition, log_start)?;
     let mut range = CleaningRange::of(&partition, log_start, &ends)?;
@@ -141,15 +143,12 @@ pub(crate) fn run(args: &CompactArgs, console: &mut Console) -> Result<(), CliEr
 /// The settings of the partition's topic, as far as they are known.
 fn config(
     partition: &Partition,
-    data: &DataDir,
-    settings: &Settings,
+    topics: &TopicSettings,
+    settings: Settings,
 ) -> Result<LogConfig, CliError> {
-    let topics = TopicSettings::read(&data.path)?;
     let own = partition.key().and_then(|key| topics.of(key.topic()).cloned());
-    let (config, is_known) = match own {
-        Some(own) => (settings.of_topic(&own)?, true),
-        None => (settings.log.clone(), settings.has_policy),
-    };
+    let is_known = own.is_some() || settings.says(&["cleanup.policy", "log.cleanup.policy"]);
+    let config = settings.of_topic(&own.unwrap_or_default())?;
     if is_known && !config.cleanup_policy().compacts() {
         return Err(CliError::NotCompacted { path: partition.path.clone() });
     }

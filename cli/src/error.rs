@@ -65,6 +65,13 @@ pub(crate) enum CliError {
         path.display()
     )]
     NoRetention { path: PathBuf },
+    /// The metadata log is damaged, and may have said more of topics than could be read.
+    #[error(
+        "{}: damaged, so that topics may have other settings than it tells: recover it first, or \
+         make a --dry-run",
+        path.display()
+    )]
+    DamagedSettings { path: PathBuf },
     /// The topic's own settings do not ask for compaction.
     #[error(
         "{}: its topic is not compacted, and records without a key would be lost: give --set \

@@ -20,7 +20,7 @@ use crate::each::each_of;
 use crate::error::CliError;
 use crate::log_end;
 use crate::partition::Partition;
-use crate::settings::{Settings, TopicArgs};
+use crate::settings::{RETENTION_BYTES, RETENTION_MS, Settings, TopicArgs};
 use crate::topic_settings::{Keys, TopicSettings};
 
 /// Drop the old segments that the settings no longer keep, or say what would go and why
@@ -29,11 +29,13 @@ use crate::topic_settings::{Keys, TopicSettings};
 /// retention.bytes, what is older than retention.ms. Segments go whole, from the oldest on, up to
 /// the high watermark. Where the checkpoint notes no high watermark, the log end counts.
 ///
-/// A topic's own settings are read from the metadata log in the same log directory, where there is
-/// one. Those of --set go before them, those of --config, as of a broker, behind them. Without
-/// either, a partition that cleaner-offset-checkpoint lists, and an internal one, is taken for
-/// compacted, and only a dry run is made, with Kafka's defaults. The metadata log itself is left
-/// alone. The broker must be stopped.
+/// A topic's own settings, and those that the cluster has for the broker, are read from the
+/// metadata log in the same log directory, where there is one; a damaged one is good for a dry run
+/// alone. Those of --set go before all, those of --config, as of a broker, behind all. A partition
+/// that cleaner-offset-checkpoint lists, and one of a topic of Kafka's own, is taken for compacted
+/// unless the topic or --set says cleanup.policy. Where only one of retention.ms and
+/// retention.bytes is said, the other one drops nothing. Where neither is, only a dry run is made,
+/// with Kafka's defaults. The metadata log itself is left alone. The broker must be stopped.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct RetainArgs {
@@ -80,6 +82,17 @@ struct Decision<'a> {
     plan: RetentionPlan,
 }
 
+/// What holds for a partition.
+#[derive(Debug)]
+struct Rules<'a> {
+    policy: Policy,
+    /// What the topic sets itself.
+    own: Option<&'a Keys>,
+    config: LogConfig,
+    /// Whether somebody said what is kept, so that a run may drop the rest.
+    is_known: bool,
+}
+
 /// Where the cleanup policy of a partition comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Policy {
@@ -99,18 +112,21 @@ pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliErr
     let mut data = data_dir(&args.dir, console)?;
     let partitions = readable(&args.dir, console)?;
     let topics = TopicSettings::read(&data.path)?;
-    let is_known = |partition: &&Partition| {
+    topics.name_damage(args.dry_run, console)?;
+    let settings = settings.with_broker(topics.of_broker())?;
+    let rules = |partition: &Partition, data: &DataDir| {
         let own = partition.key().and_then(|key| topics.of(key.topic()));
-        own.is_some() || settings.has_retention || settings.has_policy || is_metadata(partition)
+        Rules::of(partition, own, data, &settings)
     };
-    if !args.dry_run
-        && let Some(unknown) = partitions.iter().find(|partition| !is_known(partition))
-    {
-        return Err(CliError::NoRetention { path: unknown.path.clone() });
+    if !args.dry_run {
+        for partition in partitions.iter().filter(|partition| !is_metadata(partition)) {
+            if !rules(partition, &data)?.is_known {
+                return Err(CliError::NoRetention { path: partition.path.clone() });
+            }
+        }
     }
     let now = args.now.map_or_else(|| SystemClock::default().now(), Timestamp::new);
     let lock = data.lock_unless(args.dry_run)?;
-    let is_one = partitions.len() == 1 && partitions[0].path == args.dir;
     let work = |data: &mut DataDir, console: &mut Console| {
         each_of(&partitions, console, |partition, console| {
             if is_metadata(partition) {
@@ -122,16 +138,7 @@ pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliErr
                 }
                 return Ok(());
             }
-            let own = partition.key().and_then(|key| topics.of(key.topic()));
-            let (policy, config) = match own {
-                Some(own) => (Policy::Topic, settings.of_topic(own)?),
-                None => match policy(partition, data, &settings, is_one) {
-                    policy @ (Policy::InCheckpoint | Policy::Internal) => {
-                        (policy, compacted(&settings.log)?)
-                    }
-                    policy => (policy, settings.log.clone()),
-                },
-            };
+            let Rules { policy, own, config, .. } = rules(partition, data)?;
             if let Err(error) = data.refuse_unrecovered(partition, &config) {
                 // Nothing has changed: no reason to keep the marker of a clean stop away.
                 return console.failure(&error);
@@ -154,23 +161,51 @@ fn is_metadata(partition: &Partition) -> bool {
     partition.name.as_ref().is_some_and(|name| &*name.topic == "__cluster_metadata")
 }
 
-fn policy(partition: &Partition, data: &DataDir, settings: &Settings, is_one: bool) -> Policy {
-    if settings.has_policy {
-        return Policy::Given;
-    }
-    let Some(key) = partition.key() else { return Policy::Given };
-    if data.offset(CheckpointKind::Cleaner, &key).is_some() {
-        Policy::InCheckpoint
-    } else if key.topic().starts_with("__") && !is_one {
-        Policy::Internal
-    } else {
-        Policy::Given
+impl<'a> Rules<'a> {
+    fn of(
+        partition: &Partition,
+        own: Option<&'a Keys>,
+        data: &DataDir,
+        settings: &Settings,
+    ) -> Result<Self, CliError> {
+        let none = Keys::new();
+        let says = |keys: &[&str]| {
+            settings.says(keys)
+                || own.is_some_and(|own| keys.iter().any(|key| own.contains_key(*key)))
+        };
+        // The broker's log.cleanup.policy is a default behind what the topic may have.
+        let is_stated = says(&["cleanup.policy"]);
+        let (has_ms, has_bytes) = (says(RETENTION_MS), says(RETENTION_BYTES));
+        let config = settings.of_topic(own.unwrap_or(&none))?;
+        let is_known = has_ms || has_bytes || (is_stated && !config.cleanup_policy().deletes());
+        let mut builder = config.to_builder();
+        let policy = match evidence(partition, data).filter(|_| !is_stated) {
+            Some(policy) => {
+                builder = builder.cleanup_policy(CleanupPolicy::COMPACT);
+                policy
+            }
+            None if own.is_some() => Policy::Topic,
+            None => Policy::Given,
+        };
+        // With nothing said at all, a dry run shows what Kafka's defaults would do.
+        if has_ms != has_bytes {
+            let unsaid = if has_ms { "retention.bytes" } else { "retention.ms" };
+            let off = builder.properties([(unsaid, "-1")]);
+            builder = off.map_err(|source| CliError::Config { source })?;
+        }
+        let config = builder.build().map_err(|source| CliError::Config { source })?;
+        Ok(Self { policy, own, config, is_known })
     }
 }
 
-fn compacted(config: &LogConfig) -> Result<LogConfig, CliError> {
-    let config = config.to_builder().cleanup_policy(CleanupPolicy::COMPACT).build();
-    config.map_err(|source| CliError::Config { source })
+/// What speaks for compaction, whatever a broker's default is.
+fn evidence(partition: &Partition, data: &DataDir) -> Option<Policy> {
+    let noted = partition.key().and_then(|key| data.offset(CheckpointKind::Cleaner, &key));
+    if noted.is_some() {
+        return Some(Policy::InCheckpoint);
+    }
+    let name = partition.name.as_ref()?;
+    name.topic.starts_with("__").then_some(Policy::Internal)
 }
 
 /// Decides from the files as they lie there.

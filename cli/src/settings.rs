@@ -31,15 +31,45 @@ pub(crate) struct Settings {
     pub(crate) log: LogConfig,
     /// Keys in the file that look misspelled, and what was meant.
     pub(crate) misspelled: Vec<UnknownKey>,
-    /// Whether somebody said `cleanup.policy`, in a file or on the command line.
-    pub(crate) has_policy: bool,
-    /// Whether somebody said how long or how much of a log is kept.
-    pub(crate) has_retention: bool,
+    /// What the file says, and the cluster of its brokers.
+    file: Keys,
     /// What the command line says.
     given: Vec<(String, String)>,
 }
 
+/// The keys that say how long records are kept.
+pub(crate) const RETENTION_MS: &[&str] =
+    &["retention.ms", "log.retention.ms", "log.retention.minutes", "log.retention.hours"];
+
+/// The keys that say how much of a log is kept.
+pub(crate) const RETENTION_BYTES: &[&str] = &["retention.bytes", "log.retention.bytes"];
+
 impl Settings {
+    fn new(file: Keys, given: Vec<(String, String)>) -> Result<Self, CliError> {
+        let config = |source| CliError::Config { source };
+        let pairs = file.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let (of_topic, of_broker): (Vec<_>, Vec<_>) =
+            pairs.partition(|(key, _)| LogConfig::KEYS.contains(key));
+        let (broker, misspelled) = BrokerConfig::from_properties(of_broker).map_err(config)?;
+        let said = given.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let log = broker.log_defaults().to_builder();
+        let log = log.properties(of_topic.into_iter().chain(said)).map_err(config)?;
+        let log = log.build().map_err(config)?;
+        Ok(Self { log, misspelled, file, given })
+    }
+
+    /// The settings of a broker for which the cluster has these beside its file, and before it.
+    pub(crate) fn with_broker(mut self, dynamic: Keys) -> Result<Self, CliError> {
+        self.file.extend(dynamic);
+        Self::new(self.file, self.given)
+    }
+
+    /// Whether somebody said one of `keys`.
+    pub(crate) fn says(&self, keys: &[&str]) -> bool {
+        let given = self.given.iter().map(|(key, _)| key);
+        given.chain(self.file.keys()).any(|key| keys.contains(&key.as_str()))
+    }
+
     /// The settings of a topic that has these of its own. The command line goes before them, the
     /// file behind them. Keys of later versions of Kafka are passed over.
     pub(crate) fn of_topic(&self, own: &Keys) -> Result<LogConfig, CliError> {
@@ -80,26 +110,8 @@ impl TopicArgs {
             Some(path) => read(path)?,
             None => Properties::new(),
         };
-        let config = |source| CliError::Config { source };
-        let (of_topic, of_broker): (Vec<_>, Vec<_>) =
-            properties.iter().partition(|(key, _)| LogConfig::KEYS.contains(key));
-        let (broker, misspelled) = BrokerConfig::from_properties(of_broker).map_err(config)?;
-        let given = || self.pairs.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        let log = broker.log_defaults().to_builder();
-        let log = log.properties(of_topic.into_iter().chain(given())).map_err(config)?;
-        let log = log.build().map_err(config)?;
-        let said: Vec<&str> = given().chain(properties.iter()).map(|(key, _)| key).collect();
-        let is_said = |name: &str| {
-            let matches = |key: &&str| key.strip_prefix("log.").unwrap_or(key).starts_with(name);
-            said.iter().any(matches)
-        };
-        let has_policy = is_said("cleanup.policy");
-        let has_retention = is_said("retention.ms")
-            || is_said("retention.minutes")
-            || is_said("retention.hours")
-            || is_said("retention.bytes");
-        let given = self.pairs.clone();
-        Ok(Settings { log, misspelled, has_policy, has_retention, given })
+        let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+        Settings::new(properties.iter().map(owned).collect(), self.pairs.clone())
     }
 }
 

@@ -1,25 +1,42 @@
-//! The settings that topics have of their own, from the metadata log beside them.
+//! The settings of topics and brokers in the cluster, from the metadata log beside the partitions.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use alluvium_record_format::{Entry, Offset};
+use alluvium_record_format::{Corruption, Entry, Offset};
+use alluvium_recovery::MetaProperties;
+use alluvium_segment::Io;
 
+use crate::console::Console;
 use crate::error::CliError;
 use crate::inflate::Inflater;
 use crate::log_file::LogFile;
 use crate::partition::Partition;
 use crate::walk::{Step, Walk};
 
-/// Settings of one topic by key.
+/// Settings of one topic or broker by key.
 pub(crate) type Keys = BTreeMap<String, String>;
 
-/// What the metadata log of a log directory says of topics.
+/// What the metadata log of a log directory says of topics and brokers.
 #[derive(Debug, Default)]
 pub(crate) struct TopicSettings {
     names: BTreeMap<[u8; 16], String>,
     keys: BTreeMap<String, Keys>,
+    /// By the broker's id; those under no id are all brokers'.
+    brokers: BTreeMap<String, Keys>,
+    /// The id of the broker that the log directory belongs to.
+    node: Option<i32>,
+    damage: Vec<Damage>,
+}
+
+/// A place in the metadata log that could not be read.
+#[derive(Debug)]
+struct Damage {
+    path: PathBuf,
+    at: u64,
+    /// What is wrong; `None` for a file that ends inside a batch.
+    what: Option<Corruption>,
 }
 
 impl TopicSettings {
@@ -31,6 +48,8 @@ impl TopicSettings {
         if !dir.is_dir() {
             return Ok(settings);
         }
+        let meta = MetaProperties::read(&Io::new(), log_dir).ok().flatten();
+        settings.node = meta.and_then(|meta| meta.node_id);
         let partition = Partition::read(&dir)?;
         let snapshot = partition.others.iter().filter_map(|other| {
             let (number, extension) = other.name.to_str()?.split_once('.')?;
@@ -58,27 +77,67 @@ impl TopicSettings {
         self.keys.iter().map(|(topic, keys)| (topic.as_str(), keys))
     }
 
-    /// Follows the batches from offset `from` on. What cannot be read is passed over, as the
-    /// metadata log may be in use.
+    /// What was set for the broker of the log directory: its own before that of all brokers.
+    pub(crate) fn of_broker(&self) -> Keys {
+        let mut keys = self.brokers.get("").cloned().unwrap_or_default();
+        let own = self.node.and_then(|node| self.brokers.get(&node.to_string()));
+        keys.extend(own.cloned().unwrap_or_default());
+        keys
+    }
+
+    /// Names the damage of the metadata log. What it hid may be any setting, so that nothing must
+    /// be changed by those that are left.
+    pub(crate) fn name_damage(
+        &self,
+        is_dry_run: bool,
+        console: &mut Console,
+    ) -> Result<(), CliError> {
+        for Damage { path, at, what } in &self.damage {
+            match what {
+                Some(corruption) => console.corruption(path, *corruption)?,
+                None => console.damage(path, *at, "no whole batch is left")?,
+            }
+        }
+        match self.damage.first() {
+            Some(damage) if !is_dry_run => {
+                Err(CliError::DamagedSettings { path: damage.path.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Follows the batches from offset `from` on. Damage is passed over and noted, as the metadata
+    /// log may be in use.
     fn read_file(&mut self, path: &Path, from: Offset) -> Result<(), CliError> {
         let file = LogFile::open(path)?;
         let (mut walk, mut inflater) = (Walk::new(&file, 0), Inflater::default());
+        let damage = |at, what| Damage { path: path.to_path_buf(), at, what };
         loop {
             let head = match walk.step()? {
                 Step::Entry(head) => head,
                 Step::End => return Ok(()),
-                Step::Damage { .. } | Step::Tail { .. } => continue,
+                Step::Damage { at, corruption, .. } => {
+                    self.damage.push(damage(at, Some(corruption)));
+                    continue;
+                }
+                Step::Tail { at, .. } => {
+                    self.damage.push(damage(at, None));
+                    continue;
+                }
             };
             let is_control = head.header.is_none_or(|header| header.attributes().is_control());
             if head.base_offset < from || is_control {
                 continue;
             }
-            if let Ok(entry @ Entry::Batch(_)) = walk.entry(&head)? {
-                // A batch that breaks off says what comes before.
-                let _ = inflater.visit(&entry, |record| {
+            let followed = walk.entry(&head)?.and_then(|entry: Entry<'_>| {
+                entry.verify_crc()?;
+                inflater.visit(&entry, |record| {
                     record.value.and_then(|value| self.record(value));
                     ControlFlow::<()>::Continue(())
-                });
+                })
+            });
+            if let Err(corruption) = followed {
+                self.damage.push(damage(head.position, Some(corruption)));
             }
         }
     }
@@ -100,9 +159,14 @@ impl TopicSettings {
                 let id: [u8; 16] = fields.take(16)?.try_into().ok()?;
                 self.keys.remove(&self.names.remove(&id)?);
             }
-            CONFIG_RECORD if fields.take(1)? == [TOPIC] => {
-                let (topic, key, value) = (fields.text()??, fields.text()??, fields.text()?);
-                let keys = self.keys.entry(topic).or_default();
+            CONFIG_RECORD => {
+                let of = match fields.take(1)? {
+                    [TOPIC] => &mut self.keys,
+                    [BROKER] => &mut self.brokers,
+                    _ => return None,
+                };
+                let (name, key, value) = (fields.text()??, fields.text()??, fields.text()?);
+                let keys = of.entry(name).or_default();
                 match value {
                     Some(value) => keys.insert(key, value),
                     None => keys.remove(&key),
@@ -150,8 +214,9 @@ const TOPIC_RECORD: u32 = 2;
 const CONFIG_RECORD: u32 = 4;
 const REMOVE_TOPIC_RECORD: u32 = 9;
 
-/// The kind of resource that is a topic.
+/// The kinds of resources that have settings of logs.
 const TOPIC: u8 = 2;
+const BROKER: u8 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -190,6 +255,19 @@ mod tests {
         assert_eq!(after(&gone).of("t"), None);
         let again = [&gone[..], &[topic()]].concat();
         assert_eq!(after(&again).of("t"), Some(&Keys::new()));
+    }
+
+    #[test]
+    fn what_a_broker_has_of_its_own_goes_before_what_all_have() {
+        let broker =
+            |name: &[u8], value: u8| [&[1, 4, 0, 4][..], name, &[2, b'k', 2, value, 0]].concat();
+        let mut set = after(&[broker(&[1], b'a'), broker(&[2, b'7'], b'b')]);
+        let keys = |value: &str| Keys::from([("k".to_owned(), value.to_owned())]);
+        for (node, expected) in [(None, "a"), (Some(8), "a"), (Some(7), "b")] {
+            set.node = node;
+            assert_eq!(set.of_broker(), keys(expected), "{node:?}");
+        }
+        assert_eq!(set.of("7"), None);
     }
 
     #[test]

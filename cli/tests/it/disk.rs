@@ -87,14 +87,24 @@ pub(crate) fn copy(folder: &str) -> TempDir {
 
 /// A metadata log with a topic of each name, and settings.
 pub(crate) fn metadata(topics: &[&str], settings: &[(&str, &str, &str)]) -> Vec<u8> {
+    let settings = settings.iter().map(|(topic, key, value)| (TOPIC, *topic, *key, *value));
+    metadata_of(topics, &settings.collect::<Vec<_>>())
+}
+
+/// The kinds of what has settings in a metadata log.
+pub(crate) const TOPIC: u8 = 2;
+pub(crate) const BROKER: u8 = 4;
+
+/// A metadata log with a topic of each name, and settings of topics and brokers.
+pub(crate) fn metadata_of(topics: &[&str], settings: &[(u8, &str, &str, &str)]) -> Vec<u8> {
     let text = |text: &str| [&[u8::try_from(text.len() + 1).unwrap()], text.as_bytes()].concat();
     let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(0)));
     for (id, topic) in (1..).zip(topics) {
         let record = [&[1, 2, 0][..], &text(topic), &[id; 16], &[0]].concat();
         builder.append(&SimpleRecord::new().value(&record)).unwrap();
     }
-    for (topic, key, value) in settings {
-        let record = [&[1, 4, 0, 2][..], &text(topic), &text(key), &text(value), &[0]].concat();
+    for (kind, name, key, value) in settings {
+        let record = [&[1, 4, 0, *kind][..], &text(name), &text(key), &text(value), &[0]].concat();
         builder.append(&SimpleRecord::new().value(&record)).unwrap();
     }
     builder.finish().unwrap().to_vec()

@@ -4,7 +4,9 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::disk::{clean, copy, files, metadata, scratch, state, three_batches};
+use crate::disk::{
+    BROKER, clean, copy, files, metadata, metadata_of, scratch, state, three_batches,
+};
 use crate::process::{Run, run};
 
 /// A day after the newest record of the golden disk's `plain-0`.
@@ -264,4 +266,100 @@ fn a_topics_own_settings_go_before_the_brokers_and_the_command_line_before_both(
     assert_eq!(wet.code, Some(0), "{}", wet.stderr);
     assert!(wet.text().contains("  set at the topic: retention.ms=1\n"), "{}", wet.text());
     assert!(wet.text().contains("dropped 1"), "{}", wet.text());
+}
+
+/// `log.cleanup.policy` is what topics have that say nothing; these may say something.
+#[test]
+fn a_brokers_default_policy_takes_nothing_from_a_compacted_or_internal_partition() {
+    let dir = copy("disk/clean");
+    let internal = dir.path().join("__consumer_offsets-0");
+    fs::create_dir(&internal).unwrap();
+    fs::write(internal.join("00000000000000000000.log"), three_batches()).unwrap();
+    let file = "log.cleanup.policy=delete\nlog.retention.hours=1\n";
+    fs::write(dir.path().join("server.properties"), file).unwrap();
+    let now = ["retain", "--now", "9000000000000", "--dry-run", "--json"];
+    let base = [&now[..], &["--config", "server.properties"]].concat();
+    for (name, taken) in [("compacted-0", true), ("__consumer_offsets-0", true), ("plain-0", false)]
+    {
+        let plan = objects(&run(dir.path(), &[&base[..], &[name]].concat())).remove(0);
+        assert_eq!(plan["taken_for_compacted"], taken, "{name}");
+        assert_eq!(plan["dropped_segments"] == 0, taken, "{name}: {plan}");
+    }
+    let said = [&base[..], &["--set", "cleanup.policy=delete", "compacted-0"]].concat();
+    let plan = objects(&run(dir.path(), &said)).remove(0);
+    assert_ne!(plan["dropped_segments"], 0, "the command line knows better");
+}
+
+/// A copy of the golden disk with a metadata log.
+fn with_metadata(log: &[u8]) -> tempfile::TempDir {
+    let dir = copy("disk/clean");
+    let to = dir.path().join("__cluster_metadata-0");
+    fs::create_dir(&to).unwrap();
+    fs::write(to.join("00000000000000000000.log"), log).unwrap();
+    dir
+}
+
+/// The broker's file may say a year.
+#[test]
+fn a_topic_that_sets_nothing_itself_is_left_to_the_brokers_settings() {
+    let dir = with_metadata(&metadata(&["plain"], &[("plain", "segment.ms", "5")]));
+    let before = state(dir.path());
+    let run = run(dir.path(), &["retain", "plain-0"]);
+    assert_eq!(run.code, Some(2), "{}", run.text());
+    assert!(run.stderr.contains("--set retention.ms"), "{}", run.stderr);
+    assert!(state(dir.path()) == before, "no byte changes");
+}
+
+#[test]
+fn a_rule_that_nobody_set_drops_nothing_beside_one_that_was() {
+    let dir = copy("disk/clean");
+    for more in [&["--dry-run"][..], &[]] {
+        let base = ["retain", "--json", "--explain", "--set", "retention.bytes=1000000", "plain-0"];
+        let kept = objects(&run(dir.path(), &[&base[..], more].concat())).remove(0);
+        assert_eq!(dropped(&kept), [], "{more:?}");
+        assert_eq!(kept["segments"][0]["rules"][2]["reason"], "not set: keeps all", "{kept}");
+    }
+}
+
+#[test]
+fn what_the_cluster_sets_for_a_broker_goes_before_its_file() {
+    let year = "31536000000000";
+    for (name, expected) in [("", 0), ("1", 0), ("2", 2)] {
+        let log = metadata_of(&["plain"], &[(BROKER, name, "log.retention.ms", year)]);
+        let dir = with_metadata(&log);
+        let meta = "version=1\ncluster.id=x\nnode.id=1\n";
+        fs::write(dir.path().join("meta.properties"), meta).unwrap();
+        fs::write(dir.path().join("server.properties"), "log.retention.ms=1\n").unwrap();
+        let args = ["retain", "--dry-run", "--json", "--config", "server.properties", "plain-0"];
+        let plan = objects(&run(dir.path(), &args)).remove(0);
+        assert_eq!(plan["dropped_segments"], expected, "{name}");
+    }
+}
+
+/// It may have said that the topic keeps all.
+#[test]
+fn nothing_is_changed_by_the_settings_of_a_damaged_metadata_log() {
+    let settings = [("plain", "retention.ms", "1"), ("plain", "retention.bytes", "1")];
+    let sound = metadata(&["plain"], &settings);
+    let mut flipped = sound.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    for (log, byte) in [(&flipped[..], 17), (&sound[..sound.len() - 1], 0)] {
+        let dir = with_metadata(log);
+        let before = state(dir.path());
+        for args in [
+            &["retain", "plain-0"][..],
+            &["retain", "--set", "retention.ms=1", "."],
+            &["compact", "--set", "cleanup.policy=compact", "plain-0"],
+        ] {
+            let refused = run(dir.path(), args);
+            assert_eq!(refused.code, Some(2), "{args:?}: {}", refused.text());
+            assert!(refused.stderr.contains(&format!("log: byte {byte}:")), "{}", refused.stderr);
+            let mut after = state(dir.path());
+            after.retain(|(name, _)| name.to_str() != Some(".lock"));
+            assert!(after == before, "{args:?}: no byte changes");
+        }
+        let dry = run(dir.path(), &["retain", "--dry-run", "plain-0"]);
+        assert_eq!(dry.code, Some(1), "{}", dry.stderr);
+        assert!(dry.text().starts_with("plain-0: "), "{}", dry.text());
+    }
 }
