@@ -18,7 +18,7 @@ use alluvium_segment::{
 
 use crate::console::Console;
 use crate::error::CliError;
-use crate::partition::{DirKind, Partition, kind_of};
+use crate::partition::{DirKind, Partition, is_loaded, kind_of};
 
 /// A log directory.
 #[derive(Debug)]
@@ -139,10 +139,6 @@ impl DataDir {
         let load = self.load_config(partition, config);
         let found = plan(&dir, &load, &mut |_| ControlFlow::Continue(()));
         let planned = found.map_err(|source| CliError::Load { source })?;
-        let drops_records = |reason: &Reason| {
-            use Reason::{AfterCut, Damage, LogStartBeyondEnd, OutOfOrder};
-            matches!(reason, Damage(_) | OutOfOrder { .. } | AfterCut(_) | LogStartBeyondEnd)
-        };
         match planned.report().steps.iter().find(|step| drops_records(&step.reason)) {
             Some(step) => {
                 let (path, step) = (partition.path.clone(), Box::new(step.clone()));
@@ -223,6 +219,12 @@ impl DataDir {
     }
 }
 
+/// Whether a start drops records for this reason.
+pub(crate) const fn drops_records(reason: &Reason) -> bool {
+    use Reason::{AfterCut, Damage, LogStartBeyondEnd, OutOfOrder};
+    matches!(reason, Damage(_) | OutOfOrder { .. } | AfterCut(_) | LogStartBeyondEnd)
+}
+
 /// The recovery point and the start of a partition, in the checkpoints of its log directory.
 #[derive(Debug)]
 struct KeptInCheckpoint {
@@ -284,8 +286,9 @@ impl KeptInCheckpoint {
     }
 }
 
-/// The partitions in `dir`, or the one that it is. Those that wait for deletion are left out; those
-/// that cannot be listed are named, and the command exits with 2.
+/// The partitions in `dir`, or the one that it is. Those that wait for deletion and strays, which a
+/// start of the broker passes over, are left out; those that cannot be listed are named, and the
+/// command exits with 2.
 pub(crate) fn readable(dir: &Path, console: &mut Console) -> Result<Vec<Partition>, CliError> {
     let mut found = Vec::new();
     for path in partition_paths(dir)? {
@@ -307,11 +310,8 @@ pub(crate) fn partition_paths(dir: &Path) -> Result<Vec<PathBuf>, CliError> {
             for entry in fs::read_dir(dir).map_err(CliError::io("list", dir))? {
                 let name = entry.map_err(CliError::io("list", dir))?.file_name();
                 let path = dir.join(&name);
-                let text = name.to_str().unwrap_or_default();
-                if PartitionDirName::parse(text).is_some()
-                    && !text.ends_with("-delete")
-                    && path.is_dir()
-                {
+                let name = name.to_str().and_then(PartitionDirName::parse);
+                if name.is_some_and(|name| is_loaded(&name)) && path.is_dir() {
                     paths.push(path);
                 }
             }

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use alluvium_record_format::{Offset, Timestamp};
 use alluvium_recovery::{CheckpointKind, OffsetCheckpoint, TopicPartition};
-use alluvium_segment::{FileKind, Io, PartitionDirName, SegmentFileName, Suffix};
+use alluvium_segment::{
+    FileKind, Io, PartitionDirName, PartitionDirState, SegmentFileName, Suffix,
+};
 
 use crate::console::Console;
 use crate::error::CliError;
@@ -111,9 +113,11 @@ impl Partition {
         self.segments.iter().filter_map(|segment| Some((segment, segment.log.as_ref()?)))
     }
 
-    /// The key of this partition in checkpoints.
+    /// The key of this partition in checkpoints; `None` for a stray and one that waits for
+    /// deletion, as those lines are of the partition that took its place.
     pub(crate) fn key(&self) -> Option<TopicPartition> {
-        self.name.as_ref().map(|name| TopicPartition::new(&*name.topic, name.partition))
+        let name = self.name.as_ref().filter(|name| is_loaded(name))?;
+        Some(TopicPartition::new(&*name.topic, name.partition))
     }
 
     /// The log start offset: the base offset of the first segment, or what the checkpoint of
@@ -208,6 +212,11 @@ impl Partition {
         }
         Ok(())
     }
+}
+
+/// Whether a start of the broker loads a partition from a directory of this name.
+pub(crate) const fn is_loaded(name: &PartitionDirName) -> bool {
+    matches!(name.state, PartitionDirState::Current | PartitionDirState::Future(_))
 }
 
 /// What a directory is.

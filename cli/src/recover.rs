@@ -13,7 +13,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::console::Console;
-use crate::data_dir::{DataDir, data_dir, partition_paths};
+use crate::data_dir::{DataDir, data_dir, drops_records, partition_paths};
 use crate::each::each;
 use crate::error::CliError;
 use crate::partition::Partition;
@@ -55,7 +55,7 @@ Examples:
   alluvium recover --dry-run /var/lib/kafka/data
   alluvium recover --all --set index.interval.bytes=512 /var/lib/kafka/data/orders-0
 
-Exit codes: 0 in order, or brought into it without a loss; 1 damage was found; 2 wrong usage, a
+Exit codes: 0 in order, or brought into it without a loss; 1 damage was found, or records go; 2 wrong usage, a
 directory in use, or one that cannot be read or written.";
 
 /// Runs the command.
@@ -150,7 +150,8 @@ fn show(
     console: &mut Console,
 ) -> Result<(), CliError> {
     let is_damaged = report.recovered.iter().any(|segment| segment.damage.is_some())
-        || report.warnings.iter().any(|warning| matches!(warning, Warning::DamageKept { .. }));
+        || report.warnings.iter().any(|warning| matches!(warning, Warning::DamageKept { .. }))
+        || report.steps.iter().any(|step| drops_records(&step.reason));
     if is_damaged {
         console.mark_damaged();
     }

@@ -21,8 +21,9 @@ use crate::walk::{Step, Walk, position_of};
 ///
 /// Every segment whose indexes are not what a rebuild gives is named, and gets them. The index
 /// interval of the topic decides which batches are indexed: say it with --set, or a sound index of
-/// another interval is replaced, too. Transaction indexes are rebuilt by recover. The broker must
-/// be stopped.
+/// another interval is replaced, too. Where a log is damaged, which is named, its indexes are left
+/// alone, as a rebuild would leave out what lies behind; they are made where both are missing.
+/// Transaction indexes are rebuilt by recover. The broker must be stopped.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct ReindexArgs {
@@ -41,7 +42,10 @@ pub(crate) struct ReindexArgs {
 const EXAMPLES: &str = "\
 Examples:
   alluvium reindex --dry-run /var/lib/kafka/data
-  alluvium reindex --set index.interval.bytes=512 /var/lib/kafka/data/orders-0";
+  alluvium reindex --set index.interval.bytes=512 /var/lib/kafka/data/orders-0
+
+Exit codes: 0 good, 1 a log is damaged, 2 wrong usage, a directory in use, or one that cannot be
+read or written.";
 
 /// Runs the command.
 pub(crate) fn run(args: &ReindexArgs, console: &mut Console) -> Result<(), CliError> {
@@ -65,7 +69,7 @@ fn reindex(
 ) -> Result<(), CliError> {
     let verb = if lock.is_some() { "rebuilt" } else { "would rebuild" };
     each(paths, console, |partition, console| {
-        let stale = stale(partition, config)?;
+        let Found { stale, left } = look(partition, config, console)?;
         if let Some(lock) = lock
             && !stale.is_empty()
         {
@@ -76,7 +80,13 @@ fn reindex(
             let log = files.log.as_ref().map_or(Path::new(""), |log| &log.path);
             console.print(format_args!("{verb} {which} of {}\n", log.display()));
         }
-        if stale.is_empty() {
+        for log in &left {
+            console.print(format_args!(
+                "left alone: the indexes of {}, a damaged log\n",
+                log.display()
+            ));
+        }
+        if stale.is_empty() && left.is_empty() {
             console.print(format_args!("{}: in order\n", partition.path.display()));
         }
         console.spill()
@@ -98,14 +108,27 @@ fn rebuild(
     dir.sync_names()
 }
 
-/// The segments whose indexes are not what a rebuild gives, and which of them.
-fn stale(
+/// What there is to do for a partition.
+#[derive(Debug, Default)]
+struct Found {
+    /// The segments whose indexes are not what a rebuild gives, and which of them.
+    stale: Vec<(SegmentFiles, &'static str)>,
+    /// Damaged logs whose indexes know more than a rebuild would.
+    left: Vec<PathBuf>,
+}
+
+fn look(
     partition: &Partition,
     config: &LogConfig,
-) -> Result<Vec<(SegmentFiles, &'static str)>, CliError> {
-    let mut stale = Vec::new();
+    console: &mut Console,
+) -> Result<Found, CliError> {
+    let mut found = Found::default();
     for (files, log) in partition.logs() {
-        let built = build(files, &log.path, config)?;
+        let (built, is_whole) = build(files, &log.path, config, console)?;
+        if !is_whole && (files.index.is_some() || files.time_index.is_some()) {
+            found.left.push(log.path.clone());
+            continue;
+        }
         let offsets = is_same(files.index.as_ref(), &built.offset_index)?;
         let times = is_same(files.time_index.as_ref(), &built.time_index)?;
         let which = match (offsets, times) {
@@ -114,25 +137,36 @@ fn stale(
             (true, false) => "the time index",
             (false, false) => "offset and time index",
         };
-        stale.push((files.clone(), which));
+        found.stale.push((files.clone(), which));
     }
-    Ok(stale)
+    Ok(found)
 }
 
-/// What a rebuild gives. What lies behind damage gets no entries.
-fn build(files: &SegmentFiles, log: &Path, config: &LogConfig) -> Result<BuiltIndexes, CliError> {
+/// What a rebuild gives, and whether it has met no damage, which is named. What lies behind gets no
+/// entries.
+fn build(
+    files: &SegmentFiles,
+    log: &Path,
+    config: &LogConfig,
+    console: &mut Console,
+) -> Result<(BuiltIndexes, bool), CliError> {
     let file = LogFile::open(log)?;
     let mut builder = IndexBuilder::new(files.base, config.index_interval_bytes());
     let mut walk = Walk::new(&file, 0);
-    while let Step::Entry(head) = walk.step()? {
+    let is_whole = loop {
+        let head = match walk.step()? {
+            Step::Entry(head) => head,
+            other => break !other.name(log, console)?,
+        };
         let size = u32::try_from(head.size).unwrap_or(u32::MAX);
         let position = position_of(head.position);
         let info = BatchInfo::new(head.last_offset, position, size, head.max_timestamp);
-        if builder.push(info).is_err() {
-            break;
+        if let Err(refusal) = builder.push(info) {
+            console.damage(log, head.position, refusal)?;
+            break false;
         }
-    }
-    Ok(builder.finish().unwrap_or_default())
+    };
+    Ok((builder.finish().unwrap_or_default(), is_whole))
 }
 
 /// Whether the file holds these bytes; a missing one is the same as an empty one.

@@ -109,10 +109,11 @@ fn partition(dir: &Path, options: &Options, console: &mut Console) -> Result<(),
         if segment.base >= end {
             break;
         }
-        if bases.get(index + 1).is_some_and(|next| *next <= begin) {
+        let next = bases.get(index + 1).copied();
+        if next.is_some_and(|next| next <= begin) {
             continue;
         }
-        view.segment(&LogFile::open(&log.path)?, console)?;
+        view.segment(&LogFile::open(&log.path)?, next, console)?;
     }
     Ok(())
 }
@@ -127,8 +128,15 @@ struct View {
 }
 
 impl View {
-    fn segment(&mut self, log: &LogFile, console: &mut Console) -> Result<(), CliError> {
+    /// Shows a segment, behind which the next one begins at `next`.
+    fn segment(
+        &mut self,
+        log: &LogFile,
+        next: Option<Offset>,
+        console: &mut Console,
+    ) -> Result<(), CliError> {
         let mut walk = Walk::new(log, 0);
+        let mut beyond: Option<Head> = None;
         loop {
             let step = walk.step()?;
             let Step::Entry(head) = step else {
@@ -137,8 +145,25 @@ impl View {
                 }
                 continue;
             };
+            if let Some(next) = next
+                && head.base_offset >= next
+            {
+                let what = format_args!(
+                    "offset {}, but the next segment begins at {next}",
+                    head.base_offset
+                );
+                console.damage(log.path(), head.position, what)?;
+                continue;
+            }
             if head.base_offset >= self.end {
-                return Ok(());
+                beyond.get_or_insert(head);
+                continue;
+            }
+            // Only what goes on below shows that the offset was a wrong one, and not the end.
+            if let Some(wrong) = beyond.take() {
+                let (offset, back) = (wrong.base_offset, head.base_offset);
+                let what = format_args!("offset {offset}, but {back} comes behind it");
+                console.damage(log.path(), wrong.position, what)?;
             }
             if head.last_offset < self.begin || self.is_hidden(&head) {
                 continue;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use alluvium_record_format::{Codec, Entry, Offset, ProducerId, Timestamp};
+use alluvium_record_format::{Codec, Entry, Offset, ProducerId, Timestamp, TimestampType};
 use alluvium_sparse_index::OffsetIndex;
 
 use crate::cleaning_range::CleaningRange;
@@ -169,9 +169,13 @@ impl SegmentStat {
         self.latest = self.latest.max(head.max_timestamp);
         let Some(header) = &head.header else { return };
         self.records += u64::try_from(header.record_count()).unwrap_or(0);
-        let base = header.base_timestamp_raw();
-        let first = if header.delete_horizon().is_some() { None } else { Some(base) };
-        let first = first.filter(|base| *base >= 0).map(Timestamp::new);
+        let base = Timestamp::new(header.base_timestamp_raw());
+        let first = match header.attributes().timestamp_type() {
+            // The broker's time, which all records have; the base is the producer's.
+            TimestampType::LogAppendTime => head.max_timestamp,
+            _ if header.delete_horizon().is_some() => None,
+            _ => Some(base).filter(|base| base.get() >= 0),
+        };
         self.earliest = [self.earliest, first].into_iter().flatten().min();
         self.producers.extend(header.producer_id());
         let codec = self.codecs.entry(header.attributes().codec().map_or("unknown", Codec::name));

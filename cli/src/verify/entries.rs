@@ -70,6 +70,16 @@ impl<'f> Entries<'f> {
         }
     }
 
+    /// Whether slots of zeros were passed since the last entry.
+    pub(super) const fn has_padding(&self) -> bool {
+        self.padding > 0
+    }
+
+    /// One of the slots of zeros is an entry after all.
+    pub(super) fn take_one_padding(&mut self) {
+        self.padding = self.padding.saturating_sub(1);
+    }
+
     /// Names the padding before an entry at byte `at`, if there is any.
     pub(super) fn name_hidden(&mut self, kind: Kind, at: u64, findings: &mut Findings) {
         let slots = std::mem::take(&mut self.padding);

@@ -24,6 +24,8 @@ pub(super) struct TimeIndexCheck<'f> {
     /// Batches were damaged or lost, so that the largest timestamp is not known.
     in_doubt: bool,
     old_style: u64,
+    /// The first slot is all zeros: padding, or the entry of a record from 1970 at the base offset.
+    is_first_zero: bool,
 }
 
 impl<'f> TimeIndexCheck<'f> {
@@ -37,8 +39,10 @@ impl<'f> TimeIndexCheck<'f> {
             largest: None,
             in_doubt: false,
             old_style: 0,
+            is_first_zero: false,
         };
         check.read()?;
+        check.is_first_zero = check.entries.has_padding();
         Ok(check)
     }
 
@@ -60,6 +64,13 @@ impl<'f> TimeIndexCheck<'f> {
             && time.get() >= 0
         {
             self.largest = Some((time, head.last_offset));
+        }
+        let zero = TimeEntry::new(Timestamp::new(0), self.base);
+        if self.largest == Some((zero.timestamp, zero.offset))
+            && std::mem::take(&mut self.is_first_zero)
+        {
+            self.entries.take_one_padding();
+            self.before = Some(zero);
         }
         while let Some(slot) = self.next
             && slot.entry.offset <= head.last_offset
@@ -133,8 +144,7 @@ impl<'f> TimeIndexCheck<'f> {
         self.entries.name_hidden(Kind::TimeIndexEntry, slot.at, findings);
     }
 
-    /// Reads the next entry that is not padding. The first slot may be all zeros and yet be an
-    /// entry, of a record from 1970 at the base offset, but then nothing depends on it.
+    /// Reads the next entry that is not padding.
     fn read(&mut self) -> Result<(), CliError> {
         let (base, padding) = (self.base, TimeEntry::new(Timestamp::new(0), self.base));
         let parse = |bytes: &[u8]| TimeIndex::new(base, bytes).entry(0);

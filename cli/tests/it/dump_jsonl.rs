@@ -61,6 +61,21 @@ fn the_view_goes_on_behind_a_batch_with_a_wrong_checksum() {
 }
 
 #[test]
+fn a_batch_that_claims_an_offset_of_a_later_segment_hides_nothing_behind_it() {
+    let mut log = three_batches();
+    // Offset 3 becomes 65,539, which no checksum covers.
+    log[118 + 5] = 1;
+    let dir =
+        scratch(&[("t-0/00000000000000000000.log", &log), ("t-0/00000000000000000009.log", b"")]);
+    let run = run(dir.path(), &["dump", "--format", "jsonl", "t-0"]);
+    assert_eq!(run.code, Some(1));
+    let offsets: Vec<_> = run.text().lines().skip(1).map(|line| &line[10..11]).collect();
+    assert_eq!(offsets, ["0", "1", "2", "6", "7", "8"]);
+    let what = "00000000000000000000.log: byte 118: offset 65539, but the next segment begins at 9";
+    assert!(run.stderr.contains(what), "{}", run.stderr);
+}
+
+#[test]
 fn options_of_another_form_are_refused() {
     for args in [
         &["dump", "--isolation", "read_committed", "x"][..],

@@ -406,6 +406,108 @@ fn reindex_replaces_what_a_rebuild_would_not_give() {
     assert_eq!(run(dir.path(), &["verify", "transactions-0"]).code, Some(0));
 }
 
+/// A rebuild steps over headers, and ends where they do.
+#[test]
+fn reindex_leaves_the_indexes_of_a_damaged_log_alone() {
+    let batch = |number: u8| {
+        let mut batch = three_batches()[..118].to_vec();
+        batch[7] = 3 * number;
+        batch
+    };
+    let log: Vec<u8> = (0..50).flat_map(batch).collect();
+    let dir = scratch(&[(LOG, &log), ("t-0/00000000000000000150.log", &batch(50))]);
+    let args = ["reindex", "--set", "index.interval.bytes=100", "t-0"];
+    assert_eq!(run(dir.path(), &args).code, Some(0));
+    let whole = state(dir.path());
+    let index = |dir: &TempDir| fs::read(dir.path().join(LOG).with_extension("index")).unwrap();
+    assert_eq!(index(&dir).len(), 49 * 8);
+
+    let mut damaged = log.clone();
+    damaged[118 + 11] ^= 1;
+    fs::write(dir.path().join(LOG), &damaged).unwrap();
+    for more in [&["--dry-run"][..], &[]] {
+        let left = run(dir.path(), &[&args[..], more].concat());
+        assert_eq!(left.code, Some(1), "{}", left.text());
+        assert_eq!(left.text(), format!("left alone: the indexes of {LOG}, a damaged log\n"));
+        assert!(left.stderr.contains("00000000000000000000.log: byte "), "{}", left.stderr);
+    }
+    let changed = state(dir.path()).into_iter().filter(|file| !whole.contains(file));
+    assert_eq!(changed.map(|(name, _)| name).collect::<Vec<_>>(), [std::path::Path::new(LOG)]);
+    let found = run(dir.path(), &["lookup", "t-0", "--offset", "149"]);
+    assert_eq!(found.code, Some(0), "{}{}", found.text(), found.stderr);
+
+    // Where there are none, some are better.
+    for extension in ["index", "timeindex"] {
+        fs::remove_file(dir.path().join(LOG).with_extension(extension)).unwrap();
+    }
+    let made = run(dir.path(), &args);
+    assert_eq!(made.code, Some(1), "{}", made.text());
+    assert!(made.text().starts_with("rebuilt offset and time index of "), "{}", made.text());
+}
+
+/// Not damage of a batch, but records go all the same.
+#[test]
+fn recover_exits_with_1_where_records_go_for_other_reasons_than_damage() {
+    let starts_late = [
+        (LOG, &three_batches()[..]),
+        ("log-start-offset-checkpoint", b"0\n1\nt 0 20\n"),
+        ("recovery-point-offset-checkpoint", b"0\n1\nt 0 9\n"),
+    ];
+    let doubled = [three_batches(), three_batches()].concat();
+    let doubled = [(LOG, &doubled[..]), ("recovery-point-offset-checkpoint", b"0\n1\nt 0 0\n")];
+    for files in [&starts_late[..], &doubled] {
+        let dir = scratch(files);
+        // What is indexed is compared, as in Kafka: here every batch but the first.
+        let recover = ["recover", "--set", "index.interval.bytes=100", "t-0"];
+        for args in [[&recover[..], &["--dry-run"]].concat(), recover.to_vec()] {
+            let run = run(dir.path(), &args);
+            assert_eq!(run.code, Some(1), "{args:?}: {}{}", run.text(), run.stderr);
+        }
+        assert_eq!(run(dir.path(), &recover).code, Some(0));
+    }
+}
+
+/// A start of the broker passes them over.
+#[test]
+fn a_stray_shares_nothing_with_the_partition_that_took_its_place() {
+    let stray = "t-0.0123456789abcdef0123456789abcdef-stray";
+    let stray_log = format!("{stray}/00000000000000000000.log");
+    let live = "t-0/00000000000000000100.log";
+    let mut log = three_batches();
+    for (number, batch) in log.chunks_exact_mut(118).enumerate() {
+        batch[7] = u8::try_from(100 + 3 * number).unwrap();
+    }
+    let points = "recovery-point-offset-checkpoint";
+    let starts = "log-start-offset-checkpoint";
+    let dir = scratch(&[
+        (live, &log),
+        (&stray_log, &three_batches()),
+        (points, b"0\n1\nt 0 109\n"),
+        (starts, b"0\n1\nt 0 103\n"),
+    ]);
+    let of_stray = state(&dir.path().join(stray));
+    for args in [
+        &["verify", "."][..],
+        &["verify", stray],
+        &["recover", "--dry-run", "."],
+        &["recover", "."],
+        &["recover", "--all", "."],
+        &["retain", "--set", "retention.ms=-1", "."],
+    ] {
+        let run = run(dir.path(), args);
+        assert_eq!(run.code, Some(0), "{args:?}: {}{}", run.text(), run.stderr);
+        assert!(state(&dir.path().join(stray)) == of_stray, "{args:?}");
+        let noted = |name| fs::read_to_string(dir.path().join(name)).unwrap();
+        assert_eq!((&*noted(points), &*noted(starts)), ("0\n1\nt 0 109\n", "0\n1\nt 0 103\n"));
+    }
+    // One that is named itself is worked on, by no line of the live one.
+    let recovered = run(dir.path(), &["recover", "--all", stray]);
+    assert_eq!(recovered.code, Some(0), "{}", recovered.stderr);
+    let kept = fs::read(dir.path().join(&stray_log)).unwrap();
+    assert!(kept == three_batches(), "the live log start drops nothing");
+    assert_eq!(fs::read_to_string(dir.path().join(points)).unwrap(), "0\n1\nt 0 109\n");
+}
+
 #[test]
 fn what_mends_takes_no_log_directory_for_a_partition() {
     let dir = torn();
@@ -437,9 +539,9 @@ fn settings_are_checked() {
 #[test]
 fn work_is_done_to_its_end_though_nobody_reads_the_output() {
     let set = ["--set", "index.interval.bytes=64"];
-    for (args, code) in [(&["reindex"][..], 0), (&["recover", "--all"], 1)] {
+    for (args, bytes, code) in [(&["reindex"][..], 354, 0), (&["recover", "--all"], 300, 1)] {
         let dir = scratch(&[
-            ("t-9/00000000000000000000.log", &three_batches()[..300]),
+            ("t-9/00000000000000000000.log", &three_batches()[..bytes]),
             ("recovery-point-offset-checkpoint", b"0\n1\nt 9 0\n"),
             (MARKER, b""),
         ]);

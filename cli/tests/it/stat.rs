@@ -1,5 +1,6 @@
 //! `stat`: numbers of partitions.
 
+use alluvium_record_format::{BatchBuilder, BatchSettings, Offset, SimpleRecord, Timestamp};
 use serde_json::Value;
 
 use crate::disk::{clean, copy, scratch, three_batches};
@@ -30,6 +31,18 @@ fn a_partition_is_counted() {
         assert_eq!(stat[field], value, "{field}");
     }
     assert_eq!(stat["codecs"]["none"]["payload_bytes"], 354 - 3 * 61);
+}
+
+/// Its base timestamp is what the producer said.
+#[test]
+fn the_times_of_a_topic_with_log_append_time_are_the_brokers() {
+    let settings = BatchSettings::new(Offset::new(0)).log_append_time(Timestamp::new(5000));
+    let mut builder = BatchBuilder::new(settings);
+    builder.append(&SimpleRecord::new().timestamp(Timestamp::new(7))).unwrap();
+    let log = builder.finish().unwrap().to_vec();
+    let dir = scratch(&[("t-0/00000000000000000000.log", &log)]);
+    let stat = objects(dir.path(), &["t-0"]).remove(0);
+    assert_eq!((&stat["earliest"], &stat["latest"]), (&5000.into(), &5000.into()));
 }
 
 #[test]

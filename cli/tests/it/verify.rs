@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use alluvium_record_format::{BatchBuilder, BatchSettings, Offset, SimpleRecord, Timestamp};
 use serde_json::Value;
 
 use crate::disk::{clean, copy, files, golden, hex, scratch, three_batches};
@@ -163,6 +164,31 @@ fn the_time_index_of_a_sealed_segment_ends_with_its_largest_time() {
         (next, &[]),
     ]);
     assert_eq!(found, [format!("time-index-end {TIME_INDEX}:null")]);
+}
+
+/// Its slot holds zeros alone, as padding does.
+#[test]
+fn a_record_from_1970_at_the_base_offset_has_a_sound_time_index() {
+    let next = "t-0/00000000000000000001.log";
+    let of_times = |times: &[i64]| {
+        let batch = |(offset, time): (i64, &i64)| {
+            let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(offset)));
+            builder.append(&SimpleRecord::new().timestamp(Timestamp::new(*time))).unwrap();
+            builder.finish().unwrap().to_vec()
+        };
+        (0..).zip(times).flat_map(batch).collect::<Vec<u8>>()
+    };
+    let check = |times: &[i64], next, entries: &str| {
+        let index = hex(entries);
+        damaged(&[(LOG, &of_times(times)), (INDEX, &[]), (TIME_INDEX, &index), (next, &[])])
+    };
+    let zero = "0000000000000000 00000000";
+    assert_eq!(check(&[0], next, zero), [""; 0]);
+    let two = "t-0/00000000000000000002.log";
+    assert_eq!(check(&[0, 5], two, &format!("{zero} 0000000000000005 00000001")), [""; 0]);
+    let missing = format!("time-index-end {TIME_INDEX}:null");
+    assert!(check(&[5], next, zero).contains(&missing));
+    assert!(check(&[0], next, "").contains(&missing));
 }
 
 #[test]
