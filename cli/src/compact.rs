@@ -81,8 +81,7 @@ Exit codes: 0 good, 1 damage found (the partition stays as it is from the damage
 pub(crate) fn run(args: &CompactArgs, console: &mut Console) -> Result<(), CliError> {
     must_be_partition(&args.dir)?;
     let settings = args.topic.settings(console)?;
-    let mut data = DataDir::above(&args.dir, console)?;
-    let lock = data.lock_unless(args.dry_run)?;
+    let (mut data, lock) = DataDir::locked(&args.dir, args.dry_run, console)?;
     let partition = Partition::read(&args.dir)?;
     let half_done = |suffix| matches!(suffix, Suffix::Cleaned | Suffix::Swap);
     if let Some((_, path)) = partition.suffixed.iter().find(|(name, _)| half_done(name.suffix)) {
@@ -90,7 +89,8 @@ pub(crate) fn run(args: &CompactArgs, console: &mut Console) -> Result<(), CliEr
     }
     let topics = TopicSettings::read(&data.path)?;
     topics.name_damage(args.dry_run, console)?;
-    let config = config(&partition, &topics, settings.with_broker(topics.of_broker())?)?;
+    let settings = settings.with_broker(topics.of_broker())?;
+    let config = config(&partition, &topics, &settings)?;
     let log_start = partition.log_start(console)?;
     let ends = log_end::of(&partition, log_start)?;
     let mut range = CleaningRange::of(&partition, log_start, &ends)?;
@@ -144,7 +144,7 @@ pub(crate) fn run(args: &CompactArgs, console: &mut Console) -> Result<(), CliEr
 fn config(
     partition: &Partition,
     topics: &TopicSettings,
-    settings: Settings,
+    settings: &Settings,
 ) -> Result<LogConfig, CliError> {
     let own = partition.key().and_then(|key| topics.of(key.topic()).cloned());
     let is_known = own.is_some() || settings.says(&["cleanup.policy", "log.cleanup.policy"]);

@@ -1,7 +1,8 @@
 //! The log directory around a partition: its lock, its marker, its checkpoints. For the commands
 //! that change something, or tell what a start of the broker would change.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use alluvium_recovery::{
 use alluvium_segment::{
     DirLock, FilePool, Io, LOCK_FILE, LockError, PartitionDir, PartitionDirName,
 };
+use rustix::process::{FlockType, fcntl_getlk};
 
 use crate::console::Console;
 use crate::error::CliError;
@@ -55,10 +57,25 @@ impl DataDir {
         Ok(Self { path, is_clean, checkpoints, has_unknown_watermarks })
     }
 
-    /// The directory above a partition.
-    pub(crate) fn above(partition: &Path, console: &mut Console) -> Result<Self, CliError> {
-        let absolute = fs::canonicalize(partition).map_err(CliError::io("open", partition))?;
-        Self::read(absolute.parent().unwrap_or(&absolute), console)
+    /// Takes the lock of the log directory of `dir`, as a broker does, and only then reads it: what
+    /// was read before may be what a broker replaced on its way out. A dry run looks whether the
+    /// lock is free, and takes none.
+    pub(crate) fn locked(
+        dir: &Path,
+        is_dry_run: bool,
+        console: &mut Console,
+    ) -> Result<(Self, Option<DirLock>), CliError> {
+        let path = log_dir_of(dir)?;
+        let lock = if is_dry_run {
+            if let Some(unknown) = refuse_if_in_use(&path)? {
+                let what = format_args!("cannot tell whether a broker runs on it: {unknown}");
+                console.note(&path, None, what)?;
+            }
+            None
+        } else {
+            Some(lock(&path)?)
+        };
+        Ok((Self::read(&path, console)?, lock))
     }
 
     /// What a checkpoint says of a partition.
@@ -73,28 +90,6 @@ impl DataDir {
         let noted =
             partition.key().and_then(|key| self.offset(CheckpointKind::HighWatermark, &key));
         noted.or_else(|| self.has_unknown_watermarks.then(Offset::default))
-    }
-
-    /// Takes the lock, as a broker does.
-    pub(crate) fn lock(&self) -> Result<DirLock, CliError> {
-        DirLock::acquire(&self.path).map_err(|source| CliError::Lock { source })
-    }
-
-    /// Takes the lock to change something; a dry run only looks whether it is free.
-    pub(crate) fn lock_unless(&self, is_dry_run: bool) -> Result<Option<DirLock>, CliError> {
-        if is_dry_run { self.refuse_if_in_use().map(|()| None) } else { self.lock().map(Some) }
-    }
-
-    /// Refuses a directory that somebody uses, without making a lock file.
-    pub(crate) fn refuse_if_in_use(&self) -> Result<(), CliError> {
-        if !self.path.join(LOCK_FILE).exists() {
-            return Ok(());
-        }
-        match DirLock::acquire(&self.path) {
-            Err(source @ LockError::Held { .. }) => Err(CliError::Lock { source }),
-            // A lock file that cannot be opened is one that nobody holds through us.
-            Ok(_) | Err(_) => Ok(()),
-        }
     }
 
     /// How a broker would open a partition of this directory.
@@ -175,25 +170,40 @@ impl DataDir {
         key: &TopicPartition,
         offset: Offset,
     ) -> Result<(), CliError> {
-        let Some((_, checkpoint)) = self.checkpoints.iter_mut().find(|(k, _)| *k == kind) else {
-            return Ok(());
-        };
+        let Some(mut checkpoint) = self.as_it_is(kind)? else { return Ok(()) };
         checkpoint.insert(key.clone(), offset);
+        self.write(kind, checkpoint)
+    }
+
+    /// A checkpoint, read anew, as logs keep lines in it on their own; `None` where it is damaged.
+    fn as_it_is(&self, kind: CheckpointKind) -> Result<Option<OffsetCheckpoint>, CliError> {
+        match OffsetCheckpoint::read(&Io::new(), kind, &self.path) {
+            Err(error) if error.damage().is_some() => Ok(None),
+            read => read.map(Some).map_err(|source| CliError::File { source }),
+        }
+    }
+
+    fn write(
+        &mut self,
+        kind: CheckpointKind,
+        checkpoint: OffsetCheckpoint,
+    ) -> Result<(), CliError> {
         let written = checkpoint.write(&Io::new(), kind, &self.path);
+        self.checkpoints.retain(|(other, _)| *other != kind);
+        self.checkpoints.push((kind, checkpoint));
         written.map_err(|source| CliError::File { source })
     }
 
-    /// Sets what a checkpoint says of a partition, in a new file where there is none.
+    /// Sets what a checkpoint says of a partition, in a new file where it is damaged.
     pub(crate) fn note(
         &mut self,
         kind: CheckpointKind,
         key: &TopicPartition,
         offset: Offset,
     ) -> Result<(), CliError> {
-        if !self.checkpoints.iter().any(|(other, _)| *other == kind) {
-            self.checkpoints.push((kind, OffsetCheckpoint::new()));
-        }
-        self.set(kind, key, offset)
+        let mut checkpoint = self.as_it_is(kind)?.unwrap_or_default();
+        checkpoint.insert(key.clone(), offset);
+        self.write(kind, checkpoint)
     }
 
     /// Lowers what the checkpoints say of a partition to its new end, and raises its start.
@@ -203,7 +213,8 @@ impl DataDir {
         log_start: Offset,
         log_end: Offset,
     ) -> Result<(), CliError> {
-        for (kind, checkpoint) in &mut self.checkpoints {
+        for kind in CheckpointKind::ALL {
+            let Some(mut checkpoint) = self.as_it_is(kind)? else { continue };
             let Some(offset) = checkpoint.offset(key) else { continue };
             let moved = match kind {
                 CheckpointKind::LogStart => offset.max(log_start).min(log_end),
@@ -211,12 +222,42 @@ impl DataDir {
             };
             if moved != offset {
                 checkpoint.insert(key.clone(), moved);
-                let written = checkpoint.write(&Io::new(), *kind, &self.path);
-                written.map_err(|source| CliError::File { source })?;
+                self.write(kind, checkpoint)?;
             }
         }
         Ok(())
     }
+}
+
+/// Takes the lock of a log directory, as a broker does.
+pub(crate) fn lock(log_dir: &Path) -> Result<DirLock, CliError> {
+    DirLock::acquire(log_dir).map_err(|source| CliError::Lock { source })
+}
+
+/// Refuses a log directory that somebody uses, without making a lock file. Returns why that could
+/// not be told, where it could not.
+pub(crate) fn refuse_if_in_use(log_dir: &Path) -> Result<Option<LockError>, CliError> {
+    let path = log_dir.join(LOCK_FILE);
+    match fs::symlink_metadata(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        _ => {}
+    }
+    match DirLock::acquire(log_dir) {
+        Ok(_) => Ok(None),
+        Err(source @ LockError::Held { .. }) => Err(CliError::Lock { source }),
+        // Who may not write the file may still ask who holds it.
+        Err(unknown) => match is_held(&path) {
+            Ok(true) => Err(CliError::InUse { path }),
+            Ok(false) => Ok(None),
+            Err(_) => Ok(Some(unknown)),
+        },
+    }
+}
+
+/// Whether another process holds the lock of a file.
+fn is_held(path: &Path) -> io::Result<bool> {
+    let held = fcntl_getlk(File::open(path)?, &FlockType::WriteLock.into())?;
+    Ok(held.is_some())
 }
 
 /// Whether a start drops records for this reason.
@@ -323,9 +364,17 @@ pub(crate) fn partition_paths(dir: &Path) -> Result<Vec<PathBuf>, CliError> {
 
 /// The log directory of `dir`, which is one or a partition in one.
 pub(crate) fn data_dir(dir: &Path, console: &mut Console) -> Result<DataDir, CliError> {
+    DataDir::read(&log_dir_of(dir)?, console)
+}
+
+/// As [`data_dir`], not read yet.
+pub(crate) fn log_dir_of(dir: &Path) -> Result<PathBuf, CliError> {
     match kind_of(dir)? {
-        DirKind::LogDir => DataDir::read(dir, console),
-        DirKind::Partition => DataDir::above(dir, console),
+        DirKind::LogDir => Ok(dir.to_path_buf()),
+        DirKind::Partition => {
+            let absolute = fs::canonicalize(dir).map_err(CliError::io("open", dir))?;
+            Ok(absolute.parent().unwrap_or(&absolute).to_path_buf())
+        }
         DirKind::Neither => Err(CliError::NotKafka { path: dir.to_path_buf() }),
     }
 }
@@ -358,6 +407,24 @@ mod tests {
         fs::remove_file(&path).unwrap();
         assert!(kept.keep_log_start(Offset::new(8)).unwrap());
         assert_eq!(fs::read_to_string(&path).unwrap(), "0\n1\nt 0 8\n");
+    }
+
+    /// The log of the one lowers its line before it is cut, and fails at the cut.
+    #[test]
+    fn a_line_that_a_log_has_kept_itself_outlives_the_work_on_another_partition() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in [START, POINT] {
+            fs::write(dir.path().join(name), "0\n2\nt 0 8\nu 3 5\n").unwrap();
+        }
+        let mut data = DataDir::read(dir.path(), &mut Console::default()).unwrap();
+        let (kept, other) = (keeper(dir.path()), TopicPartition::new("u", 3));
+        kept.lower(Offset::new(3)).unwrap();
+        kept.lower_log_start(Offset::new(2)).unwrap();
+        data.set(CheckpointKind::RecoveryPoint, &other, Offset::new(7)).unwrap();
+        data.move_checkpoints(&other, Offset::new(6), Offset::new(6)).unwrap();
+        let noted = |name| fs::read_to_string(dir.path().join(name)).unwrap();
+        assert_eq!(noted(POINT), "0\n2\nt 0 3\nu 3 6\n");
+        assert_eq!(noted(START), "0\n2\nt 0 2\nu 3 6\n");
     }
 
     #[test]

@@ -40,6 +40,9 @@ pub(crate) enum CliError {
     /// The log directory is in use, or cannot be locked.
     #[error("{}", lock_advice(source))]
     Lock { source: LockError },
+    /// Another process holds the lock of the log directory, which is not ours to take.
+    #[error("stop the broker first: {} is held by somebody else", path.display())]
+    InUse { path: PathBuf },
     /// A setting is unknown or out of bounds.
     #[error(transparent)]
     Config { source: ConfigError },

@@ -13,7 +13,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::console::Console;
-use crate::data_dir::{DataDir, data_dir, drops_records, partition_paths};
+use crate::data_dir::{DataDir, drops_records, partition_paths};
 use crate::each::each;
 use crate::error::CliError;
 use crate::partition::Partition;
@@ -61,13 +61,12 @@ directory in use, or one that cannot be read or written.";
 /// Runs the command.
 pub(crate) fn run(args: &RecoverArgs, console: &mut Console) -> Result<(), CliError> {
     let config = args.topic.config(console)?;
-    let mut data = data_dir(&args.dir, console)?;
+    let (mut data, lock) = DataDir::locked(&args.dir, args.dry_run, console)?;
     if args.all {
         data.is_clean = false;
     }
     let paths = partition_paths(&args.dir)?;
-    if args.dry_run {
-        data.refuse_if_in_use()?;
+    let Some(lock) = lock else {
         return each(&paths, console, |partition, console| {
             let mut load = data.load_config(partition, &config);
             if args.all {
@@ -76,8 +75,7 @@ pub(crate) fn run(args: &RecoverArgs, console: &mut Console) -> Result<(), CliEr
             let report = look_at(partition, &load)?;
             show(args, partition, &report, console)
         });
-    }
-    let lock = data.lock()?;
+    };
     data.unmarked(console, |data, console| {
         each(&paths, console, |partition, console| {
             let options = data.options(partition, config.clone()).lock(lock.clone());

@@ -9,7 +9,7 @@ use alluvium_sparse_index::{BatchInfo, BuiltIndexes, IndexBuilder};
 use clap::Args;
 
 use crate::console::Console;
-use crate::data_dir::{data_dir, partition_paths};
+use crate::data_dir::{DataDir, partition_paths};
 use crate::each::each;
 use crate::error::CliError;
 use crate::log_file::LogFile;
@@ -50,9 +50,9 @@ read or written.";
 /// Runs the command.
 pub(crate) fn run(args: &ReindexArgs, console: &mut Console) -> Result<(), CliError> {
     let config = args.topic.config(console)?;
-    let mut data = data_dir(&args.dir, console)?;
+    let (mut data, lock) = DataDir::locked(&args.dir, args.dry_run, console)?;
     let paths = partition_paths(&args.dir)?;
-    match data.lock_unless(args.dry_run)? {
+    match lock {
         None => reindex(&paths, &config, None, console),
         Some(lock) => {
             data.unmarked(console, |_, console| reindex(&paths, &config, Some(&lock), console))

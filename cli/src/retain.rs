@@ -15,7 +15,7 @@ use alluvium_segment::{DirLock, FilePool, PartitionDir, Segment, SegmentConfig, 
 use clap::Args;
 
 use crate::console::Console;
-use crate::data_dir::{DataDir, data_dir, readable};
+use crate::data_dir::{DataDir, readable};
 use crate::each::each_of;
 use crate::error::CliError;
 use crate::log_end;
@@ -109,7 +109,7 @@ enum Policy {
 /// Runs the command.
 pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliError> {
     let settings = args.topic.settings(console)?;
-    let mut data = data_dir(&args.dir, console)?;
+    let (mut data, lock) = DataDir::locked(&args.dir, args.dry_run, console)?;
     let partitions = readable(&args.dir, console)?;
     let topics = TopicSettings::read(&data.path)?;
     topics.name_damage(args.dry_run, console)?;
@@ -126,7 +126,6 @@ pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliErr
         }
     }
     let now = args.now.map_or_else(|| SystemClock::default().now(), Timestamp::new);
-    let lock = data.lock_unless(args.dry_run)?;
     let work = |data: &mut DataDir, console: &mut Console| {
         each_of(&partitions, console, |partition, console| {
             if is_metadata(partition) {

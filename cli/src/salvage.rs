@@ -17,7 +17,7 @@ use self::neighbours::{Near, Place};
 use self::scan::{Lost, Piece, Scan};
 
 use crate::console::Console;
-use crate::data_dir::DataDir;
+use crate::data_dir::{DataDir, lock, log_dir_of, refuse_if_in_use};
 use crate::error::CliError;
 use crate::inflate::{Checked, Inflater};
 use crate::log_file::LogFile;
@@ -61,7 +61,9 @@ Exit codes: 0 nothing was lost, 1 something was lost or mended, 2 wrong usage or
 /// Runs the command.
 pub(crate) fn run(args: &SalvageArgs, console: &mut Console) -> Result<(), CliError> {
     must_be_partition(&args.dir)?;
-    DataDir::above(&args.dir, console)?.refuse_if_in_use()?;
+    if let Some(source) = refuse_if_in_use(&log_dir_of(&args.dir)?)? {
+        return Err(CliError::Lock { source });
+    }
     let partition = Partition::read(&args.dir)?;
     let name = args.out.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if PartitionDirName::parse(name).is_none() {
@@ -78,8 +80,9 @@ pub(crate) fn run(args: &SalvageArgs, console: &mut Console) -> Result<(), CliEr
     };
     fs::create_dir_all(parent).map_err(CliError::io("make", parent))?;
     // The copy may lie in a log directory that was closed properly; half of a copy was not.
+    let lock = lock(parent)?;
     let mut around = DataDir::read(parent, console)?;
-    let options = Log::options().config(config).lock(around.lock()?);
+    let options = Log::options().config(config).lock(lock);
     around.unmarked(console, |_, console| {
         fs::create_dir(&args.out).map_err(CliError::io("make", &args.out))?;
         copy(args, &partition, options, console)

@@ -50,18 +50,16 @@ Examples:
 pub(crate) fn run(args: &TruncateArgs, console: &mut Console) -> Result<(), CliError> {
     let target = Offset::new(args.to);
     must_be_partition(&args.dir)?;
-    let partition = Partition::read(&args.dir)?;
-    let mut data = DataDir::above(&args.dir, console)?;
     if target.get() < 0 {
         return Err(CliError::NegativeOffset);
     }
     let config = args.topic.config(console)?;
-    if args.dry_run {
-        data.refuse_if_in_use()?;
+    let (mut data, lock) = DataDir::locked(&args.dir, args.dry_run, console)?;
+    let partition = Partition::read(&args.dir)?;
+    let Some(lock) = lock else {
         data.refuse_unrecovered(&partition, &config)?;
         return tell(&partition, target, console);
-    }
-    let lock = data.lock()?;
+    };
     data.refuse_unrecovered(&partition, &config)?;
     let options =
         data.options(&partition, config).background(Arc::new(Inline::default())).lock(lock);

@@ -1,13 +1,16 @@
 //! What holds for every command that changes something: it keeps off a disk in use, and a dry
 //! run changes no byte.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::time::SystemTime;
 
 use alluvium_segment::DirLock;
 
 use crate::disk::{copy, state};
-use crate::process::run;
+use crate::process::{command, run};
 
 const MARKER: &str = ".kafka_cleanshutdown";
 
@@ -99,6 +102,69 @@ fn a_lock_that_cannot_be_opened_is_not_blamed_on_a_broker() {
         assert!(run.stderr.contains("cannot be locked"), "{args:?}: {}", run.stderr);
         assert!(!run.stderr.contains("broker"), "{args:?}: {}", run.stderr);
     }
+}
+
+/// A broker that stops meanwhile replaces checkpoints and marker: those from before must not count.
+#[test]
+fn nothing_is_read_before_the_lock_is_taken() {
+    let dir = disk();
+    for name in ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint"] {
+        fs::write(dir.path().join(name), "0\n9\nplain 0 3\n").unwrap();
+    }
+    let lock = DirLock::acquire(dir.path()).unwrap();
+    for args in CHANGING.iter().map(|args| args.to_vec()).chain(dry()) {
+        let run = run(dir.path(), &args);
+        assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);
+        assert!(!run.stderr.contains("-offset-checkpoint"), "{args:?}: {}", run.stderr);
+    }
+    drop(lock);
+}
+
+/// An operator of another account than the broker's.
+#[test]
+fn who_may_only_read_the_lock_is_kept_off_a_disk_in_use() {
+    let dir = disk();
+    let mode = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    mode(dir.path(), 0o755);
+    let lock = DirLock::acquire(dir.path()).unwrap();
+    mode(&dir.path().join(".lock"), 0o444);
+    let output = |args: &[&str]| {
+        let mut command = command(dir.path(), args);
+        if rustix::process::geteuid().is_root() {
+            // Permissions hold nobody off who is root.
+            command.uid(65534).gid(65534);
+        }
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    for args in dry() {
+        let (code, stderr) = output(&args);
+        assert_eq!(code, Some(2), "{args:?}: {stderr}");
+        assert!(stderr.contains("stop the broker first"), "{args:?}: {stderr}");
+    }
+    drop(lock);
+    for args in dry() {
+        let (code, stderr) = output(&args);
+        assert_ne!(code, Some(2), "{args:?}: {stderr}");
+        assert!(!stderr.contains("broker"), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_dry_run_says_where_it_cannot_tell_who_uses_the_disk_and_salvage_is_refused() {
+    let dir = disk();
+    let lock = dir.path().join(".lock");
+    fs::remove_file(&lock).unwrap();
+    std::os::unix::fs::symlink(".lock", &lock).unwrap();
+    for args in dry() {
+        let run = run(dir.path(), &args);
+        assert_ne!(run.code, Some(2), "{args:?}: {}", run.stderr);
+        assert!(run.stderr.contains("cannot tell whether a broker"), "{args:?}: {}", run.stderr);
+    }
+    let refused = run(dir.path(), &["salvage", "plain-0", "elsewhere/rescue-0"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("cannot be locked"), "{}", refused.stderr);
+    assert!(!dir.path().join("elsewhere").exists());
 }
 
 /// What makes each command fail after it has begun to change the disk: a file that cannot be

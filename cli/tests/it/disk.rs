@@ -37,6 +37,13 @@ pub(crate) fn state(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files(dir).into_iter().map(|file| (file.clone(), fs::read(dir.join(file)).unwrap())).collect()
 }
 
+/// As [`state`], without the lock file, which stays behind a command that is refused.
+pub(crate) fn state_but_lock(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut state = state(dir);
+    state.retain(|(name, _)| name.as_os_str() != ".lock");
+    state
+}
+
 /// Writes `files` into a new directory, with the directories that their names call for.
 pub(crate) fn scratch(files: &[(&str, &[u8])]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();

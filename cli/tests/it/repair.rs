@@ -9,7 +9,7 @@ use alluvium_segment::DirLock;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::disk::{clean, copy, files, scratch, state, three_batches};
+use crate::disk::{clean, copy, files, scratch, state, state_but_lock, three_batches};
 use crate::process::{Run, command, run};
 
 const LOG: &str = "t-0/00000000000000000000.log";
@@ -206,11 +206,7 @@ fn truncate_and_retain_refuse_a_log_that_a_start_would_cut() {
         ("log-start-offset-checkpoint", b"0\n1\nt 0 20\n"),
         ("recovery-point-offset-checkpoint", b"0\n1\nt 0 9\n"),
     ]);
-    let unlocked = |dir: &TempDir| {
-        let mut files = state(dir.path());
-        files.retain(|(name, _)| name.to_str() != Some(".lock"));
-        files
-    };
+    let unlocked = |dir: &TempDir| state_but_lock(dir.path());
     for (dir, reason) in [
         (&torn, "because damage at byte 236"),
         (&starts_late, "because the log starts beyond its end"),
