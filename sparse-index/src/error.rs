@@ -42,7 +42,7 @@ pub enum IndexError {
         /// What the operating system said.
         source: io::Error,
     },
-    /// Somebody changed the length of the file, or put another in its place, while it was open.
+    /// Somebody changed the length of the file while it was open.
     #[error("{} has {found} bytes, {expected} were left there", path.display())]
     #[non_exhaustive]
     Changed {
@@ -52,6 +52,13 @@ pub enum IndexError {
         expected: u64,
         /// Bytes that it has now.
         found: u64,
+    },
+    /// Somebody put another file in its place while it was open.
+    #[error("{} is not the file that was opened there", path.display())]
+    #[non_exhaustive]
+    Replaced {
+        /// The index file.
+        path: PathBuf,
     },
     /// The entry or length breaks a rule of the index. Nothing was changed.
     #[error("cannot change {}", path.display())]
@@ -144,6 +151,7 @@ impl IndexError {
             | Self::Io { path, .. }
             | Self::DiskFull { path, .. }
             | Self::Changed { path, .. }
+            | Self::Replaced { path, .. }
             | Self::Refused { path, .. } => path,
         }
     }

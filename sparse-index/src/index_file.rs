@@ -288,11 +288,15 @@ impl IndexFile {
     fn reopen(&self, writer: &Writer) -> Result<File, IndexError> {
         let file = open_existing(&writer.path)?;
         let metadata = file.metadata().map_err(|source| writer.io("open", 0, source))?;
-        let (expected, found) = (self.file_bytes(), metadata.len());
-        if found == expected && (metadata.dev(), metadata.ino()) == writer.identity {
-            return Ok(file);
+        let path = || writer.path.clone();
+        if (metadata.dev(), metadata.ino()) != writer.identity {
+            return Err(IndexError::Replaced { path: path() });
         }
-        Err(IndexError::Changed { path: writer.path.clone(), expected, found })
+        let (expected, found) = (self.file_bytes(), metadata.len());
+        if found != expected {
+            return Err(IndexError::Changed { path: path(), expected, found });
+        }
+        Ok(file)
     }
 
     const fn entries_in(&self, bytes: usize) -> usize {

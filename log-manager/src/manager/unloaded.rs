@@ -154,6 +154,7 @@ fn is_of_segment(error: &SegmentError) -> bool {
             IndexError::Io { path, source, .. } => is_of_path(path, source),
             IndexError::Corrupt { .. }
             | IndexError::Changed { .. }
+            | IndexError::Replaced { .. }
             | IndexError::Refused { .. } => true,
             _ => false,
         },

@@ -129,7 +129,10 @@ fn a_file_that_was_shortened_is_an_error_at_the_next_check() {
     fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(0).unwrap();
 
     let is_changed = |error: &IndexError| matches!(error, IndexError::Changed { found: 0, .. });
-    assert!(is_changed(&index.check_backing().unwrap_err()));
+    let error = index.check_backing().unwrap_err();
+    assert!(is_changed(&error));
+    let text = format!("{} has 0 bytes, 1048576 were left there", path.display());
+    assert_eq!(error.to_string(), text);
     assert!(is_changed(&index.append(at(filled + 1, 1)).unwrap_err()), "new blocks are needed");
     assert!(is_changed(&index.flush().unwrap_err()));
     assert!(is_changed(&index.resize(4096).unwrap_err()));

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use alluvium_record_format::Offset;
-use alluvium_sparse_index::{OffsetIndexFile, Refusal, TimeIndexFile};
+use alluvium_sparse_index::{IndexError, OffsetIndexFile, Refusal, TimeIndexFile};
 
 use crate::support::{Dir, at, refusal, time};
 
@@ -148,7 +148,12 @@ fn an_index_follows_its_file_under_a_new_name_and_refuses_another_in_its_place()
     fs::remove_file(&new).unwrap();
     fs::write(&new, [7; 12]).unwrap();
     let error = index.flush().unwrap_err();
-    assert!(matches!(error, alluvium_sparse_index::IndexError::Changed { .. }), "{error}");
+    assert!(matches!(error, IndexError::Replaced { .. }), "{error}");
+    assert_eq!(
+        error.to_string(),
+        format!("{} is not the file that was opened there", new.display())
+    );
+    assert_eq!(error.path(), new);
     drop(index);
     TimeIndexFile::open(&new, Offset::new(0), 0, &dir.permit).unwrap();
 }
