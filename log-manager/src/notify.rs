@@ -1,5 +1,6 @@
 //! Wakes those who wait for a log to change: blocking, or as a `Future` of no runtime.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,8 +20,16 @@ pub struct LogVersion(u64);
 pub(crate) struct Notifier {
     version: AtomicU64,
     waiter_count: AtomicUsize,
-    wakers: Mutex<Vec<Waker>>,
+    wakers: Mutex<Wakers>,
     changed: Condvar,
+}
+
+/// Of the futures that wait, each under a number of its own. What is taken out is dropped after the
+/// lock is let go of: a waker may be the last owner of a task, and with it of other futures here.
+#[derive(Debug, Default)]
+struct Wakers {
+    waiting: BTreeMap<u64, Waker>,
+    next: u64,
 }
 
 impl Notifier {
@@ -40,9 +49,9 @@ impl Notifier {
         let wakers = {
             let mut wakers = self.wakers.lock();
             self.changed.notify_all();
-            std::mem::take(&mut *wakers)
+            std::mem::take(&mut wakers.waiting)
         };
-        for waker in wakers {
+        for waker in wakers.into_values() {
             waker.wake();
         }
     }
@@ -75,12 +84,14 @@ impl Notifier {
 pub struct Changed {
     notifier: Arc<Notifier>,
     seen: LogVersion,
+    /// Its number among the wakers, once it has waited.
+    number: Option<u64>,
     counted: bool,
 }
 
 impl Changed {
     pub(crate) const fn new(notifier: Arc<Notifier>, seen: LogVersion) -> Self {
-        Self { notifier, seen, counted: false }
+        Self { notifier, seen, number: None, counted: false }
     }
 }
 
@@ -92,14 +103,18 @@ impl Future for Changed {
             self.notifier.waiter_count.fetch_add(1, Ordering::SeqCst);
             self.counted = true;
         }
+        let waker = context.waker().clone();
         let mut wakers = self.notifier.wakers.lock();
         let version = self.notifier.version();
         if version > self.seen {
             return Poll::Ready(version);
         }
-        if !wakers.iter().any(|waker| waker.will_wake(context.waker())) {
-            wakers.push(context.waker().clone());
-        }
+        let number = self.number.unwrap_or(wakers.next);
+        wakers.next = wakers.next.max(number + 1);
+        let before = wakers.waiting.insert(number, waker);
+        drop(wakers);
+        drop(before);
+        self.number = Some(number);
         Poll::Pending
     }
 }
@@ -108,6 +123,10 @@ impl Drop for Changed {
     fn drop(&mut self) {
         if self.counted {
             self.notifier.waiter_count.fetch_sub(1, Ordering::SeqCst);
+        }
+        if let Some(number) = self.number {
+            let waker = self.notifier.wakers.lock().waiting.remove(&number);
+            drop(waker);
         }
     }
 }
@@ -145,6 +164,67 @@ mod tests {
         assert!(thread.join().unwrap());
         assert_eq!(count.0.load(Ordering::SeqCst), 1);
         assert!(Pin::new(&mut future).poll(&mut context).is_ready());
+    }
+
+    fn poll(future: &mut Changed, count: &Arc<Count>) -> Poll<LogVersion> {
+        let waker = Waker::from(Arc::clone(count));
+        Pin::new(future).poll(&mut Context::from_waker(&waker))
+    }
+
+    #[test]
+    fn a_future_that_is_given_up_leaves_nothing_and_takes_nobody_along() {
+        let notifier = Arc::new(Notifier::default());
+        let seen = notifier.version();
+        let wait = |count: &Arc<Count>| {
+            let mut future = Changed::new(Arc::clone(&notifier), seen);
+            assert!(poll(&mut future, count).is_pending());
+            future
+        };
+        let count = Arc::new(Count::default());
+        let mut kept = wait(&count);
+        for _ in 0..1000 {
+            let other = Arc::new(Count::default());
+            drop((wait(&other), wait(&count)));
+            assert_eq!(Arc::strong_count(&other), 1);
+        }
+        assert!(poll(&mut kept, &count).is_pending(), "a second look adds nothing");
+        assert_eq!(notifier.wakers.lock().waiting.len(), 1);
+        notifier.notify();
+        assert_eq!(count.0.load(Ordering::SeqCst), 1);
+        drop(kept);
+        assert_eq!(notifier.wakers.lock().waiting.len(), 0);
+        assert_eq!(notifier.waiter_count.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn a_future_that_another_task_polls_wakes_that_one_alone() {
+        let notifier = Arc::new(Notifier::default());
+        let (first, second) = (Arc::new(Count::default()), Arc::new(Count::default()));
+        let mut future = Changed::new(Arc::clone(&notifier), notifier.version());
+        assert!(poll(&mut future, &first).is_pending());
+        assert!(poll(&mut future, &second).is_pending());
+        assert_eq!(Arc::strong_count(&first), 1);
+        notifier.notify();
+        assert_eq!((first.0.load(Ordering::SeqCst), second.0.load(Ordering::SeqCst)), (0, 1));
+    }
+
+    /// A task that waits for two logs, and whose last owner is the waker that it left.
+    #[test]
+    fn a_waker_that_owns_another_future_is_dropped_without_the_lock() {
+        struct Owner(#[expect(dead_code, reason = "dropped with it")] Changed);
+        impl Wake for Owner {
+            fn wake(self: Arc<Self>) {}
+        }
+        let notifier = Arc::new(Notifier::default());
+        let wait = || Changed::new(Arc::clone(&notifier), notifier.version());
+        let mut owned = wait();
+        assert!(poll(&mut owned, &Arc::default()).is_pending());
+        let waker = Waker::from(Arc::new(Owner(owned)));
+        let mut future = wait();
+        assert!(Pin::new(&mut future).poll(&mut Context::from_waker(&waker)).is_pending());
+        drop(waker);
+        drop(future);
+        assert_eq!(notifier.wakers.lock().waiting.len(), 0);
     }
 
     #[test]
