@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use alluvium_segment::Io;
 
-use crate::durable::{read_file, remove, sync_directory, write_file};
+use crate::durable::{read_file, remove, replace_file, sync_directory, temporary_name};
 use crate::{FileAction, FileError};
 
 /// The marker that a data directory was closed with everything safe.
@@ -53,14 +53,21 @@ impl CleanShutdown {
         }
     }
 
-    /// Writes the marker and makes it durable.
+    /// Writes the marker and makes it durable, as a whole or not at all: an empty one would count.
     ///
     /// # Errors
     ///
-    /// [`FileError::Io`].
+    /// [`FileError::Io`]: there is no marker then, unless the disk does not let go of it either.
     pub fn write(&self, io: &Io, data_dir: &Path) -> Result<(), FileError> {
-        write_file(io, &Self::path(data_dir), self.to_json().as_bytes(), true)?;
-        sync_directory(io, data_dir)
+        let path = Self::path(data_dir);
+        let written = replace_file(io, &path, self.to_json().as_bytes());
+        if written.is_err() {
+            for left in [&temporary_name(&path), &path] {
+                // The first failure is the one to tell of.
+                drop(remove(io, left));
+            }
+        }
+        written
     }
 
     /// Removes the marker, durably, so that a crash from here on is seen as one. Returns

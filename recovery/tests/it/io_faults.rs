@@ -120,6 +120,25 @@ fn a_disk_that_is_full_fails_the_load_and_a_later_one_succeeds() {
     assert!(healthy.names().iter().all(|name| !name.contains(".tmp")));
 }
 
+/// FR-072: any file of the name counts, and a full disk takes a name without its bytes.
+#[test]
+fn a_marker_that_cannot_be_written_leaves_no_file_that_counts_as_one() {
+    let failures: [fn(&IoCall<'_>) -> bool; 5] = [
+        |call| matches!(call, IoCall::Open { create: true, .. }),
+        |call| matches!(call, IoCall::Write { .. }),
+        |call| matches!(call, IoCall::Sync { .. }),
+        |call| matches!(call, IoCall::Rename { .. }),
+        |call| matches!(call, IoCall::SyncDir { .. }),
+    ];
+    for (number, fails) in failures.into_iter().enumerate() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = CleanShutdown::new(Some(7)).write(&Faulty::new(fails).io(), dir.path());
+        assert!(matches!(error, Err(FileError::Io { .. })), "failure {number}: {error:?}");
+        assert_eq!(CleanShutdown::read(&Io::new(), dir.path()).unwrap(), None, "{number}");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "failure {number}");
+    }
+}
+
 #[test]
 fn a_left_over_file_that_cannot_be_removed_fails_the_load_by_its_name() {
     fn removes_temporary(call: &IoCall<'_>) -> bool {

@@ -73,7 +73,7 @@ fn rarity(event: &Event) -> Option<u64> {
     match event {
         Event::Mark(mark) if RARE.iter().any(|rare| mark.starts_with(rare)) => Some(3),
         // No start looks below them.
-        Event::Open { path, .. } if path.ends_with(CleanShutdown::FILE_NAME) => Some(9),
+        Event::Rename { to, .. } if to.ends_with(CleanShutdown::FILE_NAME) => Some(9),
         Event::Rename { to, .. } if to.ends_with(CheckpointKind::RecoveryPoint.file_name()) => {
             Some(3)
         }
