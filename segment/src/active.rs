@@ -292,7 +292,8 @@ impl ActiveSegment {
     /// Cuts the log file behind the last batch, if it is longer or has blocks there.
     fn cut_to_size(&mut self) -> Result<(), SegmentError> {
         let segment = &self.segment;
-        let file = segment.log_file()?;
+        // Held, as for a write: the pool, syncing beside it, would take the cut for durable.
+        let file = segment.log_for_write()?;
         let path = segment.path(FileKind::Log);
         let size = u64::from(segment.size_bytes());
         let found = file.metadata().map_err(|e| SegmentError::file(IoOp::Stat, &path, e))?;
@@ -301,6 +302,7 @@ impl ActiveSegment {
         }
         let cut = segment.dir().io().set_len(&file, &|| path.clone(), size);
         segment.log().mark_unsynced();
+        drop(file);
         cut.map_err(|source| SegmentError::file(IoOp::SetLen, &path, source))?;
         self.ahead = BlocksAhead::of(&self.config);
         Ok(())

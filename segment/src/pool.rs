@@ -177,6 +177,8 @@ pub(crate) struct PooledFile {
     counted: AtomicBool,
     sync: AtomicU8,
     in_doubt: AtomicBool,
+    /// The pool is syncing it, and has not said yet whether that failed.
+    pool_syncs: AtomicBool,
 }
 
 /// An open file that is not closed, renamed or written to by others.
@@ -309,7 +311,21 @@ impl PooledFile {
             self.sync.store(sync_state::UNSYNCED, Ordering::Release);
             self.mark_in_doubt();
             SegmentError::io(IoOp::Sync, path(), 0, source)
-        })
+        })?;
+        self.wait_for_pool();
+        if self.is_in_doubt() {
+            return Err(SegmentError::InDoubt { path: path() });
+        }
+        Ok(())
+    }
+
+    /// Waits until the pool has said what its sync came to, if one is under way. The kernel tells
+    /// of a failure once, and the pool may be the one that it told.
+    fn wait_for_pool(&self) {
+        // The gate alone would do, and would have a sync meet every writer.
+        if self.pool_syncs.load(Ordering::SeqCst) {
+            drop(self.gate.lock());
+        }
     }
 
     fn touch(&self) {
@@ -345,10 +361,16 @@ impl Pooled for PooledFile {
         let Some(mut gate) = self.gate.try_lock() else { return };
         let Some(file) = &*gate else { return };
         if self.sync.load(Ordering::Acquire) == sync_state::UNSYNCED {
-            if io.sync(file, &PathBuf::new).is_err() {
+            self.pool_syncs.store(true, Ordering::SeqCst);
+            let synced = io.sync(file, &PathBuf::new);
+            if synced.is_err() {
                 // Kept open, so that the error stays with this descriptor; its owner learns of
                 // it from the next append or flush.
                 self.mark_in_doubt();
+            }
+            // Last, so that who finds it over finds the doubt too.
+            self.pool_syncs.store(false, Ordering::SeqCst);
+            if synced.is_err() {
                 return;
             }
             self.sync.store(sync_state::SYNCED, Ordering::Release);

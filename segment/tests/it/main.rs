@@ -10,6 +10,7 @@ mod heap;
 mod hints;
 mod lock;
 mod many;
+mod pool_syncing;
 mod prop_model;
 mod reads;
 mod recovery;
