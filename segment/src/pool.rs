@@ -16,8 +16,8 @@ use crate::error::{IoOp, SegmentError};
 use crate::io::Io;
 use crate::shared_file::{FileShare, SharedFile};
 
-/// A bound on the log files that are open at a time, shared by all segments of a process, and
-/// the [`Io`] through which they are used.
+/// A bound on the log files and one on the indexes that are open at a time, shared by all segments
+/// of a process, and the [`Io`] through which they are used.
 ///
 /// Beyond the bound, a file that was not used for a round is closed; one with unsynced bytes is
 /// synced before. Files that a [`SegmentSlice`](crate::SegmentSlice) holds are outside the bound.
@@ -39,9 +39,17 @@ impl FilePool {
     /// As [`FilePool::new`], through a given [`Io`].
     #[must_use]
     pub fn with_io(max_open_files: usize, io: Io) -> Arc<Self> {
+        Self::with_bounds(max_open_files, max_maps() / 4, io)
+    }
+
+    /// As [`FilePool::with_io`], also with a bound on the indexes that are open, at least one. The
+    /// others take a quarter of the maps that the system lets a process have
+    /// (`vm.max_map_count`); who maps much beside the logs may want less.
+    #[must_use]
+    pub fn with_bounds(max_open_files: usize, max_open_indexes: usize, io: Io) -> Arc<Self> {
         descriptors::make_room(max_open_files);
-        let files = Clock::new(max_open_files);
-        Arc::new(Self { io, files, indexes: Clock::new(max_maps() / 4) })
+        let (files, indexes) = (Clock::new(max_open_files), Clock::new(max_open_indexes));
+        Arc::new(Self { io, files, indexes })
     }
 
     /// A pool that takes half of the descriptors which this process may have.
@@ -68,8 +76,13 @@ impl FilePool {
         self.files.open()
     }
 
-    /// How many indexes the pool keeps open now. Bound to a quarter of the maps that the system
-    /// lets a process have; those of active segments are outside the bound.
+    /// The bound on open indexes.
+    #[must_use]
+    pub const fn max_open_indexes(&self) -> usize {
+        self.indexes.max
+    }
+
+    /// How many indexes the pool keeps open now. Those of active segments are outside the bound.
     #[must_use]
     pub fn open_indexes(&self) -> usize {
         self.indexes.open()

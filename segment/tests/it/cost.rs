@@ -161,3 +161,37 @@ fn an_idle_segment_takes_less_than_a_kilobyte() {
     assert_eq!((fixture.dir.pool().open_files(), fixture.dir.pool().open_indexes()), (0, 0));
     assert_eq!(segments[7].base_offset(), Offset::new(7));
 }
+
+/// An index above 4 KiB takes a map, of which a process may have 65,530.
+#[test]
+fn no_more_indexes_are_mapped_than_the_pool_allows_and_look_ups_stay_right() {
+    const BATCHES: i64 = 600;
+    let pool = FilePool::with_bounds(1000, 8, Io::new());
+    assert_eq!((pool.max_open_files(), pool.max_open_indexes()), (1000, 8));
+    let fixture = Fixture::with_pool(&pool);
+    let config = SegmentConfig::new().index_interval_bytes(1).max_index_bytes(16 << 10);
+    let bases: Vec<i64> = (0..100).map(|number| number * BATCHES).collect();
+    for base in &bases {
+        let offsets = *base..base + BATCHES;
+        let batches: Vec<u8> =
+            offsets.flat_map(|offset| batch_at(offset, &[offset * 10], 10)).collect();
+        let mut active = fixture.create(*base, config);
+        active.append(&batches).unwrap();
+        drop(active.seal().unwrap());
+        for index in ["index", "timeindex"] {
+            assert!(fixture.bytes(&format!("{base:020}.{index}")).len() > 4096, "{index}");
+        }
+    }
+    let segments: Vec<_> = bases.iter().map(|base| fixture.open_with(*base, config)).collect();
+    for round in 0..3 {
+        for (segment, base) in segments.iter().zip(&bases) {
+            let offset = base + 577 + round;
+            assert_eq!(base_at(segment, offset), Some(offset));
+            let time = Timestamp::new(offset * 10 - 9);
+            let found = segment.find_by_timestamp(time, Offset::new(0), usize::MAX).unwrap();
+            assert_eq!(found.map(|found| found.offset), Some(Offset::new(offset)));
+            assert!(pool.open_indexes() <= 8, "{} indexes are open", pool.open_indexes());
+        }
+    }
+    assert!(pool.open_indexes() > 0, "they are kept as far as the bound allows");
+}
