@@ -158,6 +158,19 @@ impl BatchBuilder {
         self.push(place, record.key(), record.value(), record.headers())
     }
 
+    /// As [`append_record`](Self::append_record), at the offset after the last one instead of its
+    /// own. Returns that offset.
+    ///
+    /// # Errors
+    ///
+    /// As [`append_record`](Self::append_record).
+    pub fn append_renumbered(&mut self, record: &Record<'_>) -> Result<Offset, BuildError> {
+        let offset = self.next_offset();
+        let place = Place::new(offset, record.timestamp());
+        self.push(place, record.key(), record.value(), record.headers())?;
+        Ok(offset)
+    }
+
     /// Sets the last offset beyond the last record: compaction keeps the range of a batch when
     /// the records at its end go.
     ///
