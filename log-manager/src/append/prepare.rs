@@ -65,8 +65,8 @@ impl<'a> Prepared<'a> {
     /// whole batch. Reads every byte twice, checksum and records; allocates nothing for an
     /// uncompressed batch that stays so.
     ///
-    /// Stricter than Kafka with a client's batch whose inner offsets are not 0, 1, 2 and so on:
-    /// Kafka accepts that in uncompressed batches.
+    /// Records of a batch that is built anew get the offsets 0, 1, 2 and so on. Stricter than Kafka
+    /// with a client's batch that stays uncompressed and has others: Kafka accepts that.
     ///
     /// # Errors
     ///

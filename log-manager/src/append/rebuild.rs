@@ -29,6 +29,7 @@ pub(super) fn rebuild(
     }
 }
 
+/// Takes the records into a new batch, at consecutive offsets.
 fn rebuild_batch(
     batch: &Batch<'_>,
     config: &LogConfig,
@@ -38,9 +39,8 @@ fn rebuild_batch(
     let header = batch.header();
     check_batch(header, append.origin, batch.position())?;
     let attributes = header.attributes();
-    let mut settings = settings(config, append, target)
-        .base_offset(header.base_offset())
-        .transactional(attributes.is_transactional());
+    let mut settings =
+        settings(config, append, target).transactional(attributes.is_transactional());
     if let Some(producer_id) = header.producer_id() {
         settings = settings.producer(producer_id, header.producer_epoch(), header.base_sequence());
     }
@@ -48,11 +48,10 @@ fn rebuild_batch(
     let mut check = Check::new(config, attributes.timestamp_type(), append.now);
     let mut built = Ok(());
     for_each_record(batch, config.max_decompressed_message_bytes(), |record| {
-        let offset = record.offset().get().wrapping_sub(header.base_offset().get());
         let timestamp = record.timestamp().map_or(-1, Timestamp::get);
-        check.record(record.key().is_some(), timestamp, Some(offset));
+        check.record(record.key().is_some(), timestamp, None);
         if built.is_ok() && check.is_sound() {
-            built = builder.append_record(record);
+            built = builder.append_renumbered(record).map(drop);
         }
         Ok(())
     })?;

@@ -5,8 +5,8 @@ use alluvium_log_manager::{
     InvalidRecord, LeaderAppend, LogConfig, Prepared, ValidationError,
 };
 use alluvium_record_format::{
-    Batch, BatchSettings, Codec, LeaderEpoch, Offset, Position, ProducerEpoch, ProducerId,
-    Timestamp, TimestampType,
+    Batch, BatchBuilder, BatchSettings, Codec, Header, LeaderEpoch, Offset, Position,
+    ProducerEpoch, ProducerId, SimpleRecord, Timestamp, TimestampType,
 };
 
 use crate::batches::{HEX_A, NOW, batch, batch_with, hex, l3, patched};
@@ -286,6 +286,68 @@ fn a_leader_stores_the_codec_that_the_topic_asks_for() {
                 assert_eq!(record.key(), key);
                 assert_eq!(record.timestamp().map_or(-1, Timestamp::get), time);
             }
+        }
+    }
+}
+
+/// What the real validator does with these: `100..101`. Some old clients number records so.
+#[test]
+fn records_of_a_batch_that_is_built_anew_get_consecutive_offsets() {
+    let coordinator = append().origin(AppendOrigin::Coordinator);
+    let numbered = |codec, offsets: [i64; 2]| {
+        let mut builder = BatchBuilder::new(BatchSettings::new(Offset::new(0)).codec(codec));
+        for offset in offsets.map(Offset::new) {
+            let headers = [Header::new(b"h", Some(b"x"))];
+            let record = SimpleRecord::new().value(b"v").timestamp(NOW).headers(&headers);
+            builder.append_with_offset(offset, &record).unwrap();
+        }
+        builder.finish().unwrap().to_vec()
+    };
+    let one = 1_i32.to_be_bytes();
+    let cases = [
+        (Codec::Gzip, Codec::Lz4, append(), patched(numbered(Codec::Gzip, [0, 2]), 23, &one)),
+        (Codec::Gzip, Codec::None, append(), patched(numbered(Codec::Gzip, [0, 2]), 23, &one)),
+        (Codec::None, Codec::Lz4, append(), patched(numbered(Codec::None, [0, 2]), 23, &one)),
+        (Codec::Gzip, Codec::Lz4, coordinator, numbered(Codec::Gzip, [3, 5])),
+    ];
+    for (source, target, append, sent) in cases {
+        let topic = LogConfig::builder().compression_type(CompressionType::Codec(target));
+        let stored = written_by(&topic.build().unwrap(), append, sent);
+        let batch = Batch::parse(&stored, Position::new(0)).unwrap();
+        batch.verify_crc().unwrap();
+        let mut buffer = Vec::new();
+        let records = batch.inflate(1 << 20, &mut buffer).unwrap().map(Result::unwrap);
+        let found: Vec<_> =
+            records.map(|record| (record.offset().get(), record.headers().len())).collect();
+        assert_eq!(found, [(100, 1), (101, 1)], "{source} to {target}");
+        let header = batch.header();
+        assert_eq!((header.base_offset().get(), header.last_offset().get()), (100, 101));
+    }
+    // Kafka fails on those that keep their codec, and takes those that stay uncompressed.
+    for codec in [Codec::Gzip, Codec::None] {
+        let reason = refused_batch(patched(numbered(codec, [0, 2]), 23, &one));
+        assert!(matches!(reason, InvalidBatch::InnerOffset { index: 1, offset: 2, .. }));
+    }
+}
+
+/// Kafka has no number of its own for these: its -1 says that the server is at fault.
+#[test]
+fn an_unknown_codec_and_a_payload_that_is_not_compressed_are_faults_of_who_sent_them() {
+    let reason = refused_batch(patched(keyed(), 21, &5_i16.to_be_bytes()));
+    assert_eq!(reason, InvalidBatch::UnknownCodec);
+    assert_eq!(
+        refused(patched(keyed(), 21, &5_i16.to_be_bytes())).code(),
+        ErrorCode::InvalidRecord
+    );
+    for codec in [Codec::Gzip, Codec::Snappy, Codec::Lz4, Codec::Zstd] {
+        let settings = BatchSettings::new(Offset::new(0)).codec(codec);
+        let sent = batch_with(settings, &[(None, NOW.get())]);
+        let broken = patched(sent, 61, &[0x77; 8]);
+        for target in [CompressionType::Producer, CompressionType::Codec(Codec::None)] {
+            let topic = LogConfig::builder().compression_type(target).build().unwrap();
+            let error = refused_by(&topic, broken.clone());
+            assert!(matches!(error, ValidationError::Unreadable { .. }), "{error:?}");
+            assert_eq!(error.code(), ErrorCode::InvalidRecord);
         }
     }
 }
