@@ -169,7 +169,8 @@ fn clean(
     report
 }
 
-fn open(
+/// Opens the segments of a partition; without a lock, to read.
+pub(crate) fn open(
     config: &LogConfig,
     partition: &Partition,
     lock: Option<&DirLock>,

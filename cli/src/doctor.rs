@@ -120,10 +120,11 @@ pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<(), CliErr
     let mut found = disk::check(&data.path, &machine, counts, wanted);
     let file = args.topic.file().unwrap_or_else(|| Path::new("the settings"));
     found.extend(settings::check(file, &settings));
-    found.extend(settings::check_topics(&TopicSettings::read(&data.path)?, &settings)?);
+    let topics = TopicSettings::read(&data.path)?;
+    found.extend(settings::check_topics(&topics, &settings)?);
     let times = if args.quick { Vec::new() } else { times(&checked, console)? };
     let now = args.now.map_or_else(|| SystemClock::default().now(), Timestamp::new);
-    let context = Context { data: &data, settings: &settings, now };
+    let context = Context { data: &data, settings: &settings, topics: &topics, now };
     let mut times = times.iter();
     each_listed(&checked, console, |partition, console| {
         let times = times.next().map_or(&[][..], Vec::as_slice);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::machine::{Machine, Mount};
+use super::machine::{Machine, Mount, Space};
 use super::pitfall::Pitfall;
 use super::{Counts, Finding};
 use crate::readable::Bytes;
@@ -34,7 +34,9 @@ pub(super) fn check(dir: &Path, machine: &Machine, counts: Counts, wanted: Wante
             add(Pitfall::Rotational, format!("on {name}, which rotates or says so"));
         }
     }
-    check_space(machine, wanted, &mut add);
+    if let Some(space) = machine.space {
+        check_space(space, wanted, &mut add);
+    }
     check_limits(machine, counts, &mut add);
     found
 }
@@ -65,8 +67,7 @@ fn check_mount(mount: &Mount, add: &mut impl FnMut(Pitfall, String)) {
     add(Pitfall::FileSystem, format!("{point} is {fs}, {kind}"));
 }
 
-fn check_space(machine: &Machine, wanted: Wanted, add: &mut impl FnMut(Pitfall, String)) {
-    let Some(space) = machine.space else { return };
+fn check_space(space: Space, wanted: Wanted, add: &mut impl FnMut(Pitfall, String)) {
     let (free, total) = (space.free_bytes, space.total_bytes);
     let below = |free: u64, total: u64| {
         u128::from(free) * 100 < u128::from(total) * u128::from(wanted.free_percent)
@@ -122,3 +123,49 @@ const SOCKETS: u64 = 1000;
 
 /// Maps that a Java program has of itself, rounded up.
 const MAPS_OF_PROGRAM: u64 = 2000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WANTED: Wanted = Wanted { free_percent: 10, segment_bytes: 1000 };
+
+    /// What is said of a disk of 1,000,000 bytes and 5,000 files with so many free.
+    fn said(free_bytes: u64, free_files: u64) -> Vec<String> {
+        let space = Space { total_bytes: 1_000_000, free_bytes, total_files: 5000, free_files };
+        let mut said = Vec::new();
+        check_space(space, WANTED, &mut |pitfall, text| {
+            assert_eq!(pitfall.id(), Pitfall::FreeSpace.id());
+            said.push(text);
+        });
+        said
+    }
+
+    #[test]
+    fn a_tenth_of_bytes_and_of_files_is_enough_and_one_less_is_not() {
+        assert_eq!(said(100_000, 500), [""; 0]);
+        let [bytes] = &said(99_999, 500)[..] else { panic!() };
+        assert!(bytes.contains("free (9 %); wanted: 10 %"), "{bytes}");
+        let [files] = &said(100_000, 499)[..] else { panic!() };
+        assert_eq!(files, "room for 499 more files of 5000; wanted: 10 %");
+        assert_eq!(said(0, 0).len(), 2);
+    }
+
+    #[test]
+    fn two_segments_must_fit_whatever_the_percentage() {
+        let wanted = Wanted { free_percent: 0, segment_bytes: 50_000 };
+        for (free_bytes, is_found) in [(100_000, false), (99_999, true)] {
+            let space = Space { total_bytes: 1_000_000, free_bytes, total_files: 0, free_files: 0 };
+            let mut count = 0;
+            check_space(space, wanted, &mut |_, _| count += 1);
+            assert_eq!(count, usize::from(is_found), "{free_bytes}");
+        }
+    }
+
+    #[test]
+    fn a_file_system_that_does_not_count_files_has_room_for_them() {
+        let space =
+            Space { total_bytes: 1_000_000, free_bytes: 500_000, total_files: 0, free_files: 0 };
+        check_space(space, WANTED, &mut |_, text| panic!("{text}"));
+    }
+}

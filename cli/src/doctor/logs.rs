@@ -2,6 +2,8 @@
 
 use std::time::UNIX_EPOCH;
 
+use alluvium_cleaner::CompactionLags;
+use alluvium_log_manager::LogConfig;
 use alluvium_record_format::{Offset, Timestamp};
 use alluvium_recovery::CheckpointKind;
 
@@ -9,6 +11,7 @@ use super::Finding;
 use super::pitfall::Pitfall;
 use super::settings::LARGE_BYTES;
 use crate::cleaning_range::{Begin, CleaningRange, End};
+use crate::compact;
 use crate::console::Console;
 use crate::data_dir::DataDir;
 use crate::error::CliError;
@@ -18,6 +21,7 @@ use crate::partition::{FileInfo, Partition, SegmentFiles};
 use crate::progress::Progress;
 use crate::readable::{Bytes, Span, Time};
 use crate::settings::Settings;
+use crate::topic_settings::TopicSettings;
 use crate::walk::{Step, Walk};
 
 /// What the checks go by.
@@ -25,7 +29,28 @@ use crate::walk::{Step, Walk};
 pub(super) struct Context<'a> {
     pub(super) data: &'a DataDir,
     pub(super) settings: &'a Settings,
+    pub(super) topics: &'a TopicSettings,
     pub(super) now: Timestamp,
+}
+
+impl Context<'_> {
+    /// The settings of a partition that is compacted, else `None`. Where nobody says how its topic
+    /// is cleaned, an entry in the cleaner's checkpoint does.
+    fn compacted(&self, partition: &Partition) -> Result<Option<LogConfig>, CliError> {
+        let Some(key) = partition.key() else { return Ok(None) };
+        let own = self.topics.of(key.topic());
+        let config = match own {
+            Some(own) => self.settings.of_topic(own)?,
+            None => self.settings.log.clone(),
+        };
+        let is_noted = self.data.offset(CheckpointKind::Cleaner, &key).is_some();
+        let is_controllers = key.topic() == "__cluster_metadata";
+        let is_compacted = match own {
+            Some(_) => config.cleanup_policy().compacts(),
+            None => is_noted || config.cleanup_policy().compacts() && !is_controllers,
+        };
+        Ok(is_compacted.then_some(config))
+    }
 }
 
 /// Times of a segment.
@@ -84,9 +109,8 @@ pub(super) fn check(
         found.push(Finding::new(pitfall, &partition.path, text));
     };
     let logs: Vec<(&SegmentFiles, &FileInfo)> = partition.logs().collect();
-    let key = partition.key();
-    let noted = key.and_then(|key| context.data.offset(CheckpointKind::Cleaner, &key));
-    check_sizes(&logs, noted.is_some(), &mut add);
+    let compacted = context.compacted(partition)?;
+    check_sizes(&logs, compacted.is_some(), &mut add);
     check_times(&logs, times, context, &mut add);
     let log_start = partition.log_start(console)?;
     let ends = log_end::of(partition, log_start)?;
@@ -101,9 +125,13 @@ pub(super) fn check(
             );
         }
     }
-    if noted.is_some() {
-        let range = CleaningRange::of(partition, log_start, &ends)?;
-        check_cleaner(partition, &range, context, &mut add);
+    if let Some(config) = compacted {
+        let mut range = CleaningRange::of(partition, log_start, &ends)?;
+        let active = activity(partition);
+        if let Some(active) = active {
+            leave_young(partition, &mut range, &config, active);
+        }
+        check_cleaner(partition, &range, &config, active, &mut add);
     }
     Ok(found)
 }
@@ -175,10 +203,30 @@ fn check_times(
     }
 }
 
+/// Leaves what was younger than `min.compaction.lag.ms` when the broker was last active. Segments
+/// that cannot be opened count as old.
+fn leave_young(
+    partition: &Partition,
+    range: &mut CleaningRange,
+    config: &LogConfig,
+    active: Timestamp,
+) {
+    let lag_ms = config.min_compaction_lag_ms();
+    if lag_ms == 0 {
+        return;
+    }
+    let lags = compact::open(config, partition, None)
+        .and_then(|segments| CompactionLags::of(&segments, range.first_dirty, config, active));
+    if let Some(base) = lags.ok().and_then(|lags| lags.first_young) {
+        range.stop_at_young(base, lag_ms, partition);
+    }
+}
+
 fn check_cleaner(
     partition: &Partition,
     range: &CleaningRange,
-    context: &Context<'_>,
+    config: &LogConfig,
+    active: Option<Timestamp>,
     add: &mut impl FnMut(Pitfall, String),
 ) {
     if let Begin::Outside(offset) = range.begin {
@@ -189,16 +237,22 @@ fn check_cleaner(
         );
         return;
     }
-    let wanted = context.settings.log.min_cleanable_dirty_ratio();
+    let wanted = config.min_cleanable_dirty_ratio();
     let Some(ratio) = range.dirty_ratio().filter(|ratio| *ratio > wanted) else { return };
-    // The oldest segment that waits: sealed, so its file is as old as its last record's arrival.
+    // The segment that brought the ratio above: sealed, so its file is as old as its last record's
+    // arrival, and since then the cleaner was allowed to take it after the lag.
+    let mut until = range.clone();
+    until.cleanable_bytes = 0;
     let waiting = partition
         .logs()
         .filter(|(files, _)| (range.first_dirty..range.first_uncleanable).contains(&files.base))
-        .filter_map(|(_, log)| modified(log))
-        .min();
-    let (Some(waiting), Some(active)) = (waiting, activity(partition)) else { return };
-    let age = behind(active, waiting);
+        .find(|(_, log)| {
+            until.cleanable_bytes += log.bytes;
+            until.dirty_ratio().is_some_and(|ratio| ratio > wanted)
+        })
+        .and_then(|(_, log)| modified(log));
+    let (Some(waiting), Some(active)) = (waiting, active) else { return };
+    let age = behind(active, waiting).saturating_sub(config.min_compaction_lag_ms());
     if age > STUCK_MS {
         let (from, to, bytes) =
             (range.first_dirty, range.first_uncleanable, Bytes(range.cleanable_bytes));

@@ -92,14 +92,43 @@ fn shifted(offsets: i64, bytes: &[u8]) -> Vec<u8> {
 
 /// A compacted partition of two segments, the first of which was written this long ago.
 fn uncleaned(patient: &Patient, age: Duration) {
-    let log = three_batches();
-    patient.write("disk/t-0/00000000000000000000.log", &log[..236]);
-    patient.write("disk/t-0/00000000000000000006.log", &log[236..]);
+    uncleaned_of(patient, &three_batches(), age);
+}
+
+fn uncleaned_of(patient: &Patient, batches: &[u8], since: Duration) {
+    patient.write("disk/t-0/00000000000000000000.log", &batches[..236]);
+    patient.write("disk/t-0/00000000000000000006.log", &batches[236..]);
     patient.write("disk/cleaner-offset-checkpoint", "0\n1\nt 0 0\n");
-    let first = patient.dir.path().join("disk/t-0/00000000000000000000.log");
-    #[expect(clippy::disallowed_methods, reason = "files get their times from the same clock")]
-    let time = FileTimes::new().set_modified(SystemTime::now() - age);
-    File::options().write(true).open(first).unwrap().set_times(time).unwrap();
+    age(patient, "disk/t-0/00000000000000000000.log", since);
+}
+
+/// The metadata log says of the topic `t` that it is compacted, and this beside it.
+fn says_compact(patient: &Patient, more: &[(&str, &str)]) {
+    let own = [&[("cleanup.policy", "compact")], more].concat();
+    let own: Vec<_> = own.into_iter().map(|(key, value)| ("t", key, value)).collect();
+    let path = "disk/__cluster_metadata-0/00000000000000000000.log";
+    patient.write(path, metadata(&["t"], &own));
+}
+
+/// Three batches of two days ago.
+fn two_days_old() -> Vec<u8> {
+    let since = Duration::from_hours(48);
+    let time = (now() - since).duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let mut log = three_batches();
+    for at in [0, 118, 236] {
+        set_time(&mut log, at, i64::try_from(time.as_millis()).unwrap());
+    }
+    log
+}
+
+#[expect(clippy::disallowed_methods, reason = "files get their times from the same clock")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
+fn age(patient: &Patient, path: &str, age: Duration) {
+    let file = File::options().write(true).open(patient.dir.path().join(path)).unwrap();
+    file.set_times(FileTimes::new().set_modified(now() - age)).unwrap();
 }
 
 fn copy_partition(patient: &Patient, name: &str) {
@@ -155,6 +184,14 @@ const PITFALLS: &[(&str, Spoil)] = &[
         patient.write("disk/t-0/00000000000000000009.snapshot", hex("000148674bc700000000"));
         patient.args.push("--quick".to_owned());
     }),
+    ("large-compacted-segments", |patient| {
+        says_compact(patient, &[]);
+        let log = patient.dir.path().join("disk/t-0/00000000000000000000.log");
+        File::options().write(true).open(log).unwrap().set_len(1 << 30).unwrap();
+        patient.write("disk/t-0/00000000000000000009.log", "");
+        patient.write("disk/t-0/00000000000000000009.snapshot", hex("000148674bc700000000"));
+        patient.args.push("--quick".to_owned());
+    }),
     ("retention-below-roll", |patient| patient.setting("log.retention.hours=1")),
     ("retention-below-roll", |patient| {
         let log = metadata(&["t"], &[("t", "retention.ms", "3600000")]);
@@ -181,6 +218,17 @@ const PITFALLS: &[(&str, Spoil)] = &[
     ("stuck-cleaner", |patient| {
         uncleaned(patient, Duration::from_mins(1));
         patient.write("disk/cleaner-offset-checkpoint", "0\n1\nt 0 77\n");
+    }),
+    // The cleaner has died before its first pass.
+    ("stuck-cleaner", |patient| {
+        uncleaned(patient, Duration::from_hours(48));
+        fs::remove_file(patient.dir.path().join("disk/cleaner-offset-checkpoint")).unwrap();
+        says_compact(patient, &[("min.compaction.lag.ms", "43200000")]);
+    }),
+    ("stuck-cleaner", |patient| {
+        patient.setting("log.cleaner.min.cleanable.ratio=1");
+        uncleaned(patient, Duration::from_hours(48));
+        says_compact(patient, &[("min.cleanable.dirty.ratio", "0.5")]);
     }),
     ("hanging-transaction", |patient| {
         copy_partition(patient, "transactions-0");
@@ -231,6 +279,34 @@ fn what_only_looks_like_a_pitfall_is_none() {
             patient.write("disk/t-0/00000000000000000000.log", log);
         }),
         ("a cleaner that is not late", |patient| uncleaned(patient, Duration::from_hours(1))),
+        ("a topic that wants to be all dirty", |patient| {
+            uncleaned(patient, Duration::from_hours(48));
+            says_compact(patient, &[("min.cleanable.dirty.ratio", "1")]);
+        }),
+        ("records that the topic's cleaner is to leave for a week", |patient| {
+            // Their file is older: it came from elsewhere.
+            uncleaned_of(patient, &two_days_old(), Duration::from_hours(24 * 40));
+            says_compact(patient, &[("min.compaction.lag.ms", "604800000")]);
+        }),
+        ("records that became old enough half a day ago", |patient| {
+            uncleaned(patient, Duration::from_hours(48));
+            says_compact(patient, &[("min.compaction.lag.ms", "129600000")]);
+        }),
+        ("a segment that made the log dirty just now, behind old ones", |patient| {
+            let log = three_batches();
+            patient.write("disk/t-0/00000000000000000000.log", &log[..118]);
+            patient.write("disk/t-0/00000000000000000003.log", &log[118..236]);
+            patient.write("disk/t-0/00000000000000000006.log", &log[236..]);
+            patient.write("disk/t-0/00000000000000000009.log", "");
+            patient.write("disk/cleaner-offset-checkpoint", "0\n1\nt 0 3\n");
+            patient.setting("log.cleaner.min.cleanable.ratio=0.6");
+            age(patient, "disk/t-0/00000000000000000003.log", Duration::from_hours(48));
+        }),
+        ("an entry of the cleaner from when the topic was compacted", |patient| {
+            uncleaned(patient, Duration::from_hours(48));
+            let log = metadata(&["t"], &[("t", "cleanup.policy", "delete")]);
+            patient.write("disk/__cluster_metadata-0/00000000000000000000.log", log);
+        }),
         ("twenty small segments of a compacted topic", |patient| {
             patient.write("disk/cleaner-offset-checkpoint", "0\n1\nt 0 29\n");
             for base in 9..30 {
