@@ -190,11 +190,16 @@ impl LogManager {
 
     /// Changes the settings of a topic: its logs follow at once, and those made later.
     pub fn set_topic_config(&self, topic: &str, config: LogConfig) {
-        let logs = self.shared.logs.iter().chain(self.shared.futures.iter());
+        let shared = &*self.shared;
+        // Held until the logs have it: of two changes at a time, the later one counts for all. One
+        // that is made meanwhile asks again once it stands among them.
+        let mut topics = shared.topics.write();
+        let kept = topics.entry(topic.to_owned()).insert_entry(config);
+        // In this order: a copy that takes the place of its log goes from the one to the other.
+        let logs = shared.futures.iter().chain(shared.logs.iter());
         for entry in logs.filter(|entry| entry.key().topic() == topic) {
-            entry.log.set_config(config.clone());
+            entry.log.set_config(kept.get().clone());
         }
-        self.shared.topics.write().insert(topic.to_owned(), config);
     }
 }
 
@@ -223,6 +228,14 @@ impl Shared {
     fn topic_config(&self, topic: &str) -> LogConfig {
         let topics = self.topics.read();
         topics.get(topic).cloned().unwrap_or_else(|| self.config.log_defaults())
+    }
+
+    /// Gives a log the settings of its topic that came after it was opened.
+    fn renew_config(&self, log: &Log, topic: &str) {
+        let topics = self.topics.read();
+        if let Some(config) = topics.get(topic) {
+            log.set_config(config.clone());
+        }
     }
 
     /// Takes the logs of failed disks out of service, and gives up their locks.

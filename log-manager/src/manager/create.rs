@@ -181,6 +181,7 @@ impl Shared {
         }
         let log = self.log_options(dir, partition).clean(is_made).open(&path).map_err(failed)?;
         self.host(partition, log.clone(), dir, is_future)?;
+        self.renew_config(&log, partition.topic());
         tracing::info!(dir = %path.display(), "Created log");
         Ok(log)
     }

@@ -392,6 +392,23 @@ fn settings_of_a_topic_change_while_its_logs_are_in_use() {
     assert!(!manager.config().log_defaults().cleanup_policy().compacts());
 }
 
+/// The change comes while the log is opened: it has its settings by then, and is not in service yet.
+#[test]
+fn settings_that_change_while_a_log_is_made_are_its_settings() {
+    let cluster = Cluster::new(1);
+    let (manager, _) = cluster.start();
+    let compacted = LogConfig::builder().cleanup_policy(CleanupPolicy::COMPACT).build().unwrap();
+    let beside = manager.clone();
+    cluster.faults.watch(move |call| {
+        if matches!(call, IoCall::Open { path, .. } if path.ends_with("leader-epoch-checkpoint")) {
+            beside.set_topic_config("t", compacted.clone());
+        }
+    });
+    let log = manager.get_or_create(&t(0), &NewLog::new().is_new()).unwrap();
+    cluster.faults.clear();
+    assert!(log.config().cleanup_policy().compacts());
+}
+
 #[test]
 fn ticks_write_checkpoints_and_run_retention_when_they_are_due() {
     let cluster = Cluster::new(1);
