@@ -40,14 +40,15 @@ pub use stop::{DirStop, StopReport};
 
 use data_dir::DataDir;
 use delete::Deletion;
-use options::IsStray;
+use options::{AllOffline, IsStray};
 use tasks::Schedule;
 use unloaded::Unloaded;
 
 /// All logs of a broker, on one or more disks (`log.dirs`).
 ///
 /// Cheap to clone. A disk that fails takes its own logs offline and no others; it stays offline
-/// until the next start.
+/// until the next start. Once all have failed there is nothing to do but to end: see
+/// [`ManagerOptions::when_all_offline`].
 ///
 /// Source: `LogManager` in Kafka.
 #[derive(Clone, Debug)]
@@ -78,6 +79,8 @@ struct Shared {
     changing: Mutex<()>,
     gate: Arc<dyn CleaningGate>,
     is_stray: Option<IsStray>,
+    /// Whom to tell, once, that no disk is left; nobody while the logs are loaded.
+    all_offline: Mutex<Option<AllOffline>>,
     schedule: Mutex<Schedule>,
     stopped: AtomicBool,
 }
@@ -242,6 +245,7 @@ impl Shared {
     ///
     /// Source: `LogManager.handleLogDirFailure` in Kafka.
     fn retire_failed_dirs(&self) {
+        let mut is_any_new = false;
         for dir in self.dirs.iter().filter(|dir| !dir.is_live() && dir.retire()) {
             let shown = dir.path().display();
             let _span = tracing::error_span!("dir_offline", dir = %shown).entered();
@@ -265,6 +269,13 @@ impl Shared {
             });
             drop(copies);
             dir.unlock();
+            is_any_new = true;
+        }
+        if is_any_new && !self.dirs.iter().any(|dir| dir.is_live()) {
+            let when = self.all_offline.lock().take();
+            if let Some(when) = when {
+                when.tell();
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use alluvium_cleaner::{CleanerGate, LogCleaner, LogCleanerConfig};
 use alluvium_log_manager::{LogManager, ManagerError, SystemClock};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::block_in_place;
 
 use crate::net::{Budget, Server};
@@ -30,6 +30,8 @@ pub(crate) struct Node {
     pub(crate) settings: Settings,
     pub(crate) identity: Identity,
     pub(crate) manager: LogManager,
+    /// Is told that no log directory is left in service.
+    all_offline: Arc<Notify>,
     /// Compacts topics in the background.
     cleaner: LogCleaner,
     pub(crate) topics: Topics,
@@ -116,6 +118,12 @@ impl Broker {
         &self.node.identity.cluster_id
     }
 
+    /// Waits until no log directory is left in service: a broker that serves nothing should end, as
+    /// its cluster takes it for alive otherwise. Kafka halts then.
+    pub async fn all_offline(&self) {
+        self.node.all_offline.notified().await;
+    }
+
     /// Ends all connections, closes the logs and marks the directories as properly stopped;
     /// returns whether the next start may do without recovery.
     ///
@@ -168,8 +176,11 @@ impl Node {
             .map_err(store("read the next producer id"))?;
         let defaults = settings.logs.log_defaults();
         let gate = CleanerGate::new();
-        let mut options =
-            LogManager::options(settings.logs.clone()).cleaning_gate(Arc::clone(&gate) as _);
+        let all_offline = Arc::new(Notify::new());
+        let told = Arc::clone(&all_offline);
+        let mut options = LogManager::options(settings.logs.clone())
+            .cleaning_gate(Arc::clone(&gate) as _)
+            .when_all_offline(move || told.notify_one());
         for (topic, overrides) in own.all() {
             match config_with(&defaults, &overrides) {
                 Ok(config) => options = options.topic(topic, config),
@@ -201,6 +212,7 @@ impl Node {
             settings,
             identity,
             manager,
+            all_offline,
             cleaner,
             topics,
             producer_ids,

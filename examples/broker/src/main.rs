@@ -43,6 +43,7 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     tokio::select! {
         _ = terminate.recv() => tracing::info!("stopping: terminated"),
         _ = interrupt.recv() => tracing::info!("stopping: interrupted"),
+        () = broker.all_offline() => anyhow::bail!("every log directory is offline"),
     }
     let is_clean = broker.stop().await?;
     tracing::info!(is_clean, "stopped");

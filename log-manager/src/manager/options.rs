@@ -32,6 +32,22 @@ impl fmt::Debug for IsStray {
     }
 }
 
+/// Is told that no disk is left.
+#[derive(Clone)]
+pub(super) struct AllOffline(Arc<dyn Fn() + Send + Sync>);
+
+impl AllOffline {
+    pub(super) fn tell(&self) {
+        (self.0)();
+    }
+}
+
+impl fmt::Debug for AllOffline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AllOffline")
+    }
+}
+
 /// How the logs of a broker are started: see
 /// [`LogManager::options`](crate::LogManager::options).
 #[derive(Clone)]
@@ -46,6 +62,7 @@ pub struct ManagerOptions {
     pub(super) on_progress: Option<OnProgress>,
     pub(super) identity: Option<BrokerIdentity>,
     pub(super) is_stray: Option<IsStray>,
+    pub(super) when_all_offline: Option<AllOffline>,
 }
 
 impl fmt::Debug for ManagerOptions {
@@ -66,6 +83,7 @@ impl ManagerOptions {
             on_progress: None,
             identity: None,
             is_stray: None,
+            when_all_offline: None,
         }
     }
 
@@ -117,6 +135,19 @@ impl ManagerOptions {
         is_stray: impl Fn(&TopicPartition, Option<Uuid>) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.is_stray = Some(IsStray(Arc::new(is_stray)));
+        self
+    }
+
+    /// Is told, once, that the last log directory in service has failed: nothing is served any
+    /// more until the next start, and a broker should end. Kafka halts at once.
+    ///
+    /// Called by whoever notices first, a tick at the latest, and not by a start that fails with
+    /// [`ManagerError::AllOffline`](crate::ManagerError::AllOffline). What it calls must return
+    /// soon, and not wait for the manager.
+    ///
+    /// Source: `LogManager.handleLogDirFailure` in Kafka.
+    pub fn when_all_offline(mut self, tell: impl Fn() + Send + Sync + 'static) -> Self {
+        self.when_all_offline = Some(AllOffline(Arc::new(tell)));
         self
     }
 

@@ -125,6 +125,7 @@ impl ManagerOptions {
             shared: Arc::new(Shared {
                 gate: self.gate,
                 is_stray: self.is_stray,
+                all_offline: Mutex::default(),
                 schedule: Mutex::new(Schedule::new(&self.config, now)),
                 config: self.config,
                 clock: self.clock,
@@ -152,6 +153,7 @@ impl ManagerOptions {
         if !shared.dirs.iter().any(|dir| dir.is_live()) {
             return Err(ManagerError::AllOffline);
         }
+        *shared.all_offline.lock() = self.when_all_offline;
         Ok((manager, report))
     }
 }

@@ -4,11 +4,12 @@ use std::env;
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use alluvium_log_manager::{
-    BrokerConfig, LogConfig, LogManager, ManagerError, NewLog, StartProgress,
+    BrokerConfig, LogConfig, LogError, LogManager, ManagerError, NewLog, StartProgress,
 };
 use alluvium_record_format::Offset;
 use alluvium_recovery::CleanShutdown;
@@ -64,6 +65,29 @@ fn a_disk_that_is_full_during_recovery_goes_offline_alone_and_gets_no_marker() {
 
 fn is_epochs(path: &std::path::Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(EPOCHS))
+}
+
+/// FR-059: nothing is left to serve from, and whoever runs the broker is told so, once.
+#[test]
+fn when_the_last_disk_has_failed_in_service_that_is_told_once() {
+    let cluster = Cluster::new(2);
+    let told = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&told);
+    let tell = move || {
+        count.fetch_add(1, Ordering::Relaxed);
+    };
+    let (manager, _) = cluster.options().when_all_offline(tell).start().unwrap();
+    let logs = [0, 1].map(|number| manager.get_or_create(&t(number), &NewLog::new().is_new()));
+    for (log, expected) in logs.iter().zip([0, 1]) {
+        assert_eq!(told.load(Ordering::Relaxed), 0);
+        drop(log.as_ref().unwrap().dir_failed(LogError::NotDeletable));
+        manager.tick();
+        assert_eq!(told.load(Ordering::Relaxed), expected);
+    }
+    let refused = manager.get_or_create(&t(2), &NewLog::new().is_new()).unwrap_err();
+    assert!(matches!(refused, ManagerError::AllOffline), "{refused:?}");
+    manager.tick();
+    assert_eq!(told.load(Ordering::Relaxed), 1);
 }
 
 /// Tells the process that is to be killed which directory to load.

@@ -8,6 +8,7 @@ mod fetch;
 mod hostile;
 mod list_offsets;
 mod metadata;
+mod offline;
 mod produce;
 mod read_ahead;
 mod restart;
