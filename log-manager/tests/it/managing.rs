@@ -266,29 +266,54 @@ fn every_name_that_may_lie_in_a_log_directory_is_known() {
     assert!(left.contains(&format!("a-0.{id}-future")));
 }
 
-/// FR-060: damaged checkpoints.
+/// FR-060: damaged checkpoints. Below the recovery point lies damage, below the log start a record:
+/// with the checkpoints as they were, nobody would see either.
 #[test]
 fn a_checkpoint_that_cannot_be_read_gives_the_safe_values() {
-    for text in ["", "0\n", "0\n1\n", "0\n2\nt 0 0\n", "1\n1\nt 0 0\n", "0\n1\nt 0 x\n"] {
-        let cluster = Cluster::new(1);
-        let (manager, _) = cluster.start();
-        make(&manager, &t(0));
-        manager.stop(None).unwrap();
-        drop(manager);
-        let kinds = ["recovery-point", "log-start", "replication"];
-        for kind in kinds {
-            let path = cluster.path("d1").join(format!("{kind}-offset-checkpoint"));
+    let bad = ["0\n1\n", "0\n2\nt 0 3\n", "1\n1\nt 0 3\n", "0\n1\nt 0 x\n"];
+    for text in bad {
+        let (safe, count) = ([0, 0, 1], 3);
+        assert_eq!(start_over_damage(Some(text)), (safe.map(Offset::new), count), "{text:?}");
+    }
+    for text in ["", "0\n"] {
+        assert_eq!(start_over_damage(Some(text)), ([0, 0, 1].map(Offset::new), 0), "{text:?}");
+    }
+    assert_eq!(start_over_damage(None), ([1, 3, 4].map(Offset::new), 0), "as they were");
+}
+
+/// A log of a sealed segment of three records, the first deleted, the second damaged, and one in the
+/// active segment, all of it flushed. Starts it as after a crash, the checkpoints replaced; returns
+/// log start, high watermark and log end, and how many checkpoints could not be read.
+fn start_over_damage(checkpoints: Option<&str>) -> ([Offset; 3], usize) {
+    let cluster = Cluster::new(1);
+    let (manager, _) = cluster.start();
+    let log = manager.get_or_create(&t(0), &NewLog::new().is_new()).unwrap();
+    for _ in 0..3 {
+        append(&log, &batch(&[(None, NOW.get())]));
+    }
+    log.roll().unwrap();
+    append(&log, &batch(&[(None, NOW.get())]));
+    log.update_high_watermark(Offset::new(3)).unwrap();
+    log.delete_records(Some(Offset::new(1))).unwrap();
+    manager.stop(None).unwrap();
+    drop((manager, log));
+    fs::remove_file(cluster.path("d1").join(MARKER)).unwrap();
+    let path = cluster.path("d1/t-0/00000000000000000000.log");
+    let mut bytes = fs::read(&path).unwrap();
+    let in_the_second = bytes.len() / 3 * 2 - 1;
+    bytes[in_the_second] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    for kind in ["recovery-point", "log-start", "replication"] {
+        let path = cluster.path("d1").join(format!("{kind}-offset-checkpoint"));
+        assert!(path.exists(), "{kind}");
+        if let Some(text) = checkpoints {
             fs::write(path, text).unwrap();
         }
-        let (manager, report) = cluster.start();
-        let is_empty = matches!(text, "" | "0\n");
-        assert_eq!(report.dirs[0].bad_checkpoints.len(), if is_empty { 0 } else { 3 }, "{text:?}");
-        let log = manager.log(&t(0)).unwrap();
-        assert_eq!(
-            (log.log_start_offset(), log.log_end_offset()),
-            (Offset::new(0), Offset::new(1))
-        );
     }
+    let (manager, report) = cluster.start();
+    let log = manager.log(&t(0)).unwrap();
+    let offsets = [log.log_start_offset(), log.high_watermark(), log.log_end_offset()];
+    (offsets, report.dirs[0].bad_checkpoints.len())
 }
 
 /// FR-060: forms that Kafka reads.
