@@ -159,8 +159,8 @@ impl Kept {
         *self.offsets.lock() = Some(offsets);
     }
 
-    /// Writes the offsets that `collect` finds, no log's wish beside it. Returns whether it did: not
-    /// once the logs are closed, nor where the disk has failed.
+    /// Writes the offsets that `collect` finds, no log's wish beside it. Returns whether it did:
+    /// not once the logs are closed, nor where the disk has failed.
     pub(super) fn write(
         &self,
         io: &Io,

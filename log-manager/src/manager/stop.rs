@@ -59,8 +59,8 @@ impl LogManager {
             let joined = threads.into_iter().map(thread::ScopedJoinHandle::join);
             joined.map(|dir| dir.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
         });
-        // Before the logs go: a checkpoint without them would forget where they start. On a disk that
-        // has failed none is begun any more, and one that was is not waited for.
+        // Before the logs go: a checkpoint without them would forget where they start. On a disk
+        // that has failed none is begun any more, and one that was is not waited for.
         shared.dirs.iter().filter(|dir| dir.is_live()).for_each(|dir| dir.seal());
         shared.logs.clear();
         shared.futures.clear();

@@ -281,9 +281,9 @@ fn a_checkpoint_that_cannot_be_read_gives_the_safe_values() {
     assert_eq!(start_over_damage(None), ([1, 3, 4].map(Offset::new), 0), "as they were");
 }
 
-/// A log of a sealed segment of three records, the first deleted, the second damaged, and one in the
-/// active segment, all of it flushed. Starts it as after a crash, the checkpoints replaced; returns
-/// log start, high watermark and log end, and how many checkpoints could not be read.
+/// A log of a sealed segment of three records, the first deleted, the second damaged, and one in
+/// the active segment, all of it flushed. Starts it as after a crash, the checkpoints replaced;
+/// returns log start, high watermark and log end, and how many checkpoints could not be read.
 fn start_over_damage(checkpoints: Option<&str>) -> ([Offset; 3], usize) {
     let cluster = Cluster::new(1);
     let (manager, _) = cluster.start();
@@ -417,7 +417,7 @@ fn settings_of_a_topic_change_while_its_logs_are_in_use() {
     assert!(!manager.config().log_defaults().cleanup_policy().compacts());
 }
 
-/// The change comes while the log is opened: it has its settings by then, and is not in service yet.
+/// The change comes while the log is opened: it has its settings by then, and is not in service.
 #[test]
 fn settings_that_change_while_a_log_is_made_are_its_settings() {
     let cluster = Cluster::new(1);
