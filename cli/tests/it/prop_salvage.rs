@@ -107,7 +107,7 @@ fn harm() -> impl Strategy<Value = Harm> {
         2 => (8..12_usize, 0..8_u8).prop_map(|(byte, bit)| Harm::Flip { byte, bit }),
         4 => (16..118_usize, 0..8_u8).prop_map(|(byte, bit)| Harm::Flip { byte, bit }),
         2 => (0..32_u8).prop_map(|bit| Harm::Epoch { bit }),
-        // Without its last byte, a zero, a batch takes the first one of the next, which is lost then.
+        // Without its last byte, a zero, a batch takes the first one of the next.
         1 => (16..117_usize).prop_map(|byte| Harm::Lose { byte }),
         1 => (16..118_usize).prop_map(|byte| Harm::Double { byte }),
     ]

@@ -371,76 +371,6 @@ fn epochs_producers_and_checkpoints_are_listed() {
     }
 }
 
-#[test]
-fn reindex_replaces_what_a_rebuild_would_not_give() {
-    let dir = copy("disk/clean");
-    let index = dir.path().join("transactions-0/00000000000000000004.index");
-    let sound = fs::read(&index).unwrap();
-    let before = fs::read(index.with_extension("timeindex")).unwrap();
-    let mut bytes = sound.clone();
-    bytes[7] ^= 1;
-    fs::write(&index, &bytes).unwrap();
-    // The interval with which the golden topic was made.
-    let interval = (64..=4096).step_by(16).map(|bytes| format!("index.interval.bytes={bytes}"));
-    let setting = interval.into_iter().find(|setting| {
-        let dry = run(&clean(), &["reindex", "--dry-run", "--set", setting, "transactions-0"]);
-        dry.text().ends_with("in order\n")
-    });
-    let setting = setting.expect("an interval that gives the golden indexes");
-    let args = ["reindex", "--set", &setting, "transactions-0"];
-    let dry = run(dir.path(), &[&args[..], &["--dry-run"]].concat());
-    assert_eq!(
-        dry.text(),
-        "would rebuild the offset index of transactions-0/00000000000000000004.log\n"
-    );
-    assert_eq!(fs::read(&index).unwrap(), bytes);
-
-    let wet = run(dir.path(), &args);
-    assert_eq!(wet.code, Some(0), "{}", wet.stderr);
-    assert_eq!(fs::read(&index).unwrap(), sound);
-    assert_eq!(fs::read(index.with_extension("timeindex")).unwrap(), before);
-    assert_eq!(run(dir.path(), &["verify", "transactions-0"]).code, Some(0));
-}
-
-/// A rebuild steps over headers, and ends where they do.
-#[test]
-fn reindex_leaves_the_indexes_of_a_damaged_log_alone() {
-    let batch = |number: u8| {
-        let mut batch = three_batches()[..118].to_vec();
-        batch[7] = 3 * number;
-        batch
-    };
-    let log: Vec<u8> = (0..50).flat_map(batch).collect();
-    let dir = scratch(&[(LOG, &log), ("t-0/00000000000000000150.log", &batch(50))]);
-    let args = ["reindex", "--set", "index.interval.bytes=100", "t-0"];
-    assert_eq!(run(dir.path(), &args).code, Some(0));
-    let whole = state(dir.path());
-    let index = |dir: &TempDir| fs::read(dir.path().join(LOG).with_extension("index")).unwrap();
-    assert_eq!(index(&dir).len(), 49 * 8);
-
-    let mut damaged = log.clone();
-    damaged[118 + 11] ^= 1;
-    fs::write(dir.path().join(LOG), &damaged).unwrap();
-    for more in [&["--dry-run"][..], &[]] {
-        let left = run(dir.path(), &[&args[..], more].concat());
-        assert_eq!(left.code, Some(1), "{}", left.text());
-        assert_eq!(left.text(), format!("left alone: the indexes of {LOG}, a damaged log\n"));
-        assert!(left.stderr.contains("00000000000000000000.log: byte "), "{}", left.stderr);
-    }
-    let changed = state(dir.path()).into_iter().filter(|file| !whole.contains(file));
-    assert_eq!(changed.map(|(name, _)| name).collect::<Vec<_>>(), [std::path::Path::new(LOG)]);
-    let found = run(dir.path(), &["lookup", "t-0", "--offset", "149"]);
-    assert_eq!(found.code, Some(0), "{}{}", found.text(), found.stderr);
-
-    // Where there are none, some are better.
-    for extension in ["index", "timeindex"] {
-        fs::remove_file(dir.path().join(LOG).with_extension(extension)).unwrap();
-    }
-    let made = run(dir.path(), &args);
-    assert_eq!(made.code, Some(1), "{}", made.text());
-    assert!(made.text().starts_with("rebuilt offset and time index of "), "{}", made.text());
-}
-
 /// Not damage of a batch, but records go all the same.
 #[test]
 fn recover_exits_with_1_where_records_go_for_other_reasons_than_damage() {
@@ -461,47 +391,6 @@ fn recover_exits_with_1_where_records_go_for_other_reasons_than_damage() {
         }
         assert_eq!(run(dir.path(), &recover).code, Some(0));
     }
-}
-
-/// A start of the broker passes them over.
-#[test]
-fn a_stray_shares_nothing_with_the_partition_that_took_its_place() {
-    let stray = "t-0.0123456789abcdef0123456789abcdef-stray";
-    let stray_log = format!("{stray}/00000000000000000000.log");
-    let live = "t-0/00000000000000000100.log";
-    let mut log = three_batches();
-    for (number, batch) in log.chunks_exact_mut(118).enumerate() {
-        batch[7] = u8::try_from(100 + 3 * number).unwrap();
-    }
-    let points = "recovery-point-offset-checkpoint";
-    let starts = "log-start-offset-checkpoint";
-    let dir = scratch(&[
-        (live, &log),
-        (&stray_log, &three_batches()),
-        (points, b"0\n1\nt 0 109\n"),
-        (starts, b"0\n1\nt 0 103\n"),
-    ]);
-    let of_stray = state(&dir.path().join(stray));
-    for args in [
-        &["verify", "."][..],
-        &["verify", stray],
-        &["recover", "--dry-run", "."],
-        &["recover", "."],
-        &["recover", "--all", "."],
-        &["retain", "--set", "retention.ms=-1", "."],
-    ] {
-        let run = run(dir.path(), args);
-        assert_eq!(run.code, Some(0), "{args:?}: {}{}", run.text(), run.stderr);
-        assert!(state(&dir.path().join(stray)) == of_stray, "{args:?}");
-        let noted = |name| fs::read_to_string(dir.path().join(name)).unwrap();
-        assert_eq!((&*noted(points), &*noted(starts)), ("0\n1\nt 0 109\n", "0\n1\nt 0 103\n"));
-    }
-    // One that is named itself is worked on, by no line of the live one.
-    let recovered = run(dir.path(), &["recover", "--all", stray]);
-    assert_eq!(recovered.code, Some(0), "{}", recovered.stderr);
-    let kept = fs::read(dir.path().join(&stray_log)).unwrap();
-    assert!(kept == three_batches(), "the live log start drops nothing");
-    assert_eq!(fs::read_to_string(dir.path().join(points)).unwrap(), "0\n1\nt 0 109\n");
 }
 
 #[test]
