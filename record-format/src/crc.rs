@@ -41,6 +41,22 @@ pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
     table::append(crc, bytes)
 }
 
+/// The CRC-32 of bytes whose CRC-32 is `crc`, followed by `bytes`; begin with 0. It guards
+/// messages of magic 0 and 1, from the magic on.
+///
+/// # Examples
+///
+/// ```
+/// # use alluvium_record_format::crc32_append;
+/// assert_eq!(crc32_append(crc32_append(0, b"1234"), b"56789"), 0xcbf4_3926);
+/// ```
+#[must_use]
+pub fn crc32_append(crc: u32, bytes: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new_with_initial(crc);
+    hasher.update(bytes);
+    hasher.finalize()
+}
+
 #[cfg(any(not(feature = "std"), test))]
 mod table {
     /// Reflected Castagnoli polynomial.

@@ -37,7 +37,7 @@ pub use control::{
     ControlRecord, EndTxnMarker, Endpoint, KRaftVersion, KRaftVoter, KRaftVoters, LeaderChange,
     SnapshotFooter, SnapshotHeader, TxnOutcome, Voter,
 };
-pub use crc::{crc32c, crc32c_append};
+pub use crc::{crc32_append, crc32c, crc32c_append};
 pub use entry::{Entries, Entry, Prefix, Walker};
 pub use error::{CorruptClass, CorruptKind, Corruption};
 pub use legacy::{LegacyEntry, LegacyRecord, LegacyRecords};

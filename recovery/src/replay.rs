@@ -8,7 +8,7 @@ use alluvium_segment::{FileKind, Segment};
 use crate::scan::{LogFile, Step, Walk};
 use crate::{
     AppendOrigin, AppendRequest, CompletedTxn, FileError, FoundBatch, Prepared, ProducerError,
-    ProducerState, SnapshotStore,
+    ProducerState, SnapshotStore, Warning,
 };
 
 /// The part of a log up to which producer state is rebuilt.
@@ -37,6 +37,9 @@ impl Replay {
 /// Rebuilds producer state up to an offset: loads the newest snapshot below it, reads the log from
 /// there on, and takes a snapshot at the end. Reads headers and markers alone.
 ///
+/// Damage in a log file ends the replay of that file, a batch that cannot be is passed over. Both
+/// are logged.
+///
 /// `segments` are all segments of the log, rising. Needed after a truncation; a load does it too.
 ///
 /// Source: `UnifiedLog.rebuildProducerState` in Kafka.
@@ -57,20 +60,21 @@ pub fn rebuild_producer_state(
         let path = segment.path(FileKind::Log);
         LogFile::open(segment.dir().io(), &path, 0, segment.size_bytes()).map(Some)
     };
-    rebuild(state, snapshots, &bases, replay, &mut open)
+    rebuild(state, snapshots, &bases, replay, &mut open, &mut drop)
 }
 
 /// Opens the log of a segment; `None` where there is none.
 pub(crate) type OpenLog<'a, S> =
     dyn FnMut(&mut S, Offset) -> Result<Option<LogFile>, FileError> + 'a;
 
-/// As [`rebuild_producer_state`], for segments that are not open.
+/// As [`rebuild_producer_state`], for segments that are not open. `warn` is told of damage.
 pub(crate) fn rebuild<S: SnapshotStore>(
     state: &mut ProducerState,
     snapshots: &mut S,
     bases: &[Offset],
     replay: &Replay,
     open: &mut OpenLog<'_, S>,
+    warn: &mut dyn FnMut(Warning),
 ) -> Result<(), FileError> {
     let Replay { log_start_offset, end_offset, is_clean, now } = *replay;
     tracing::info!(end_offset = end_offset.get(), "Loading producer state till offset");
@@ -99,7 +103,7 @@ pub(crate) fn rebuild<S: SnapshotStore>(
                 state.take_snapshot(snapshots, true)?;
             }
             if let Some(file) = open(snapshots, *base)? {
-                replay_file(state, &file, start, end_offset)?;
+                replay_file(state, (*base, &file), (start, end_offset), warn)?;
             }
         }
     }
@@ -115,22 +119,42 @@ pub(crate) fn bases_between(bases: &[Offset], from: Offset, to: Offset) -> &[Off
 }
 
 /// Takes the batches of one file that end at `start` or above, up to the one that holds `end`.
+/// `warn` is told of the first batch that is passed over, and of damage that ends the replay.
 fn replay_file(
     state: &mut ProducerState,
-    file: &LogFile,
-    start: Offset,
-    end: Offset,
+    (base_offset, file): (Offset, &LogFile),
+    (start, end): (Offset, Offset),
+    warn: &mut dyn FnMut(Warning),
 ) -> Result<(), FileError> {
+    let mut is_told = false;
     let mut walk = Walk::headers(file, 0);
-    while let Step::Batch(batch) | Step::Bad(batch, _) = walk.step()? {
+    loop {
+        let (batch, damage) = match walk.step()? {
+            Step::Batch(batch) => (batch, None),
+            Step::Bad(batch, damage) => (batch, Some(damage)),
+            Step::Damage(damage) => {
+                tracing::warn!(%base_offset, %damage, "producers behind damage are not known");
+                warn(Warning::DamageKept { base_offset, damage });
+                break;
+            }
+            Step::End => break,
+        };
         if batch.last_offset() >= end {
             break;
         }
-        if batch.last_offset() >= start {
-            let taken = take_replayed(state, &batch, &mut |_, _| {});
-            if let Err(error) = taken {
-                tracing::warn!(%error, "passed over a batch in producer state");
-            }
+        if batch.last_offset() < start {
+            continue;
+        }
+        let taken = take_replayed(state, &batch, &mut |_, _| {});
+        let warning = match (damage, taken) {
+            (Some(damage), _) => Warning::DamageKept { base_offset, damage },
+            (None, Err(error)) => Warning::ProducerBatch { offset: batch.base_offset(), error },
+            (None, Ok(())) => continue,
+        };
+        tracing::warn!(?warning, "passed over a batch in producer state");
+        if !is_told {
+            is_told = true;
+            warn(warning);
         }
     }
     Ok(())

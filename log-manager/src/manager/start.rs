@@ -226,8 +226,9 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Reads what is there. A file that cannot be read says nothing: then everything is
-    /// recovered, and logs start at their first segment.
+    /// Reads what is there. A file that cannot be read says nothing: then an unclean start recovers
+    /// everything, a clean one takes the log end for the recovery point as ever, and logs start at
+    /// their first segment.
     pub(super) fn read(io: &Io, dir: &Path, bad: &mut Vec<FileError>) -> Self {
         let mut read = |kind| match OffsetCheckpoint::read(io, kind, dir) {
             Ok(offsets) => offsets,

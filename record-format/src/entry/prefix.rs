@@ -83,7 +83,8 @@ impl Prefix {
     }
 
     /// The CRC-32 of an entry of magic 0 or 1, as stored.
-    pub(crate) fn legacy_crc(&self) -> u32 {
+    #[must_use]
+    pub fn legacy_crc(&self) -> u32 {
         self.epoch_or_crc.get()
     }
 }

@@ -271,26 +271,33 @@ impl<'p> Loader<'p> {
         Ok(())
     }
 
-    /// Where a sealed segment reaches beyond the end of the last one, as behind a stray file that
+    /// Where a sealed segment reaches beyond the end of the last one, as behind stray files that
     /// somebody put there, the log ends where it does: an append at a lower offset would be
     /// acknowledged, and hidden from readers that come along the old records of that offset.
     fn pass_overlap(&mut self) -> Result<(), FileError> {
         let bases = self.directory.bases();
-        let ([.., sealed, last], Some((_, end))) = (bases.as_slice(), self.end) else {
+        let ([sealed @ .., last], Some((_, end))) = (bases.as_slice(), self.end) else {
             return Ok(());
         };
-        let tail = self.directory.tail(SegmentFileName::new(*sealed, FileKind::Log))?;
-        // An offset that does not fit is damage; it is seen to elsewhere.
-        if tail.next_offset > end && overflow(*sealed, tail.next_offset).is_none() {
-            let (base_offset, reaches) = (*sealed, tail.next_offset);
-            tracing::warn!(
-                base_offset = base_offset.get(),
-                reaches = reaches.get(),
-                end = end.get(),
-                "a segment reaches beyond the end of the last one"
-            );
-            self.report.warnings.push(Warning::Overlap { base_offset, reaches, end });
-            self.end = Some((*last, reaches));
+        // Segments without a record say nothing about those before them.
+        for base_offset in sealed.iter().rev().copied() {
+            let tail = self.directory.tail(SegmentFileName::new(base_offset, FileKind::Log))?;
+            let reaches = tail.next_offset;
+            // An offset that does not fit is damage; it is seen to elsewhere.
+            if reaches == base_offset || overflow(base_offset, reaches).is_some() {
+                continue;
+            }
+            if reaches > end {
+                tracing::warn!(
+                    base_offset = base_offset.get(),
+                    reaches = reaches.get(),
+                    end = end.get(),
+                    "a segment reaches beyond the end of the last one"
+                );
+                self.report.warnings.push(Warning::Overlap { base_offset, reaches, end });
+                self.end = Some((*last, reaches));
+            }
+            break;
         }
         Ok(())
     }

@@ -173,7 +173,9 @@ impl Loader<'_> {
         let mut open = |directory: &mut super::directory::Directory, base: Offset| {
             directory.open_log(SegmentFileName::new(base, FileKind::Log)).map(Some)
         };
-        rebuild(state, &mut self.directory, &bases, &replay, &mut open).map_err(|e| self.failed(e))
+        let mut warn = warn_once(&mut self.report.warnings);
+        rebuild(state, &mut self.directory, &bases, &replay, &mut open, &mut warn)
+            .map_err(|e| LoadError::file(self.directory.path(), e))
     }
 
     /// As [`replay`](Self::replay), leaving the snapshots as they are.
@@ -184,7 +186,18 @@ impl Loader<'_> {
             scratch.directory.open_log(SegmentFileName::new(base, FileKind::Log)).map(Some)
         };
         let mut scratch = Scratch::new(&mut self.directory);
-        rebuild(state, &mut scratch, &bases, &replay, &mut open).map_err(|e| self.failed(e))
+        let mut warn = warn_once(&mut self.report.warnings);
+        rebuild(state, &mut scratch, &bases, &replay, &mut open, &mut warn)
+            .map_err(|e| LoadError::file(self.directory.path(), e))
+    }
+}
+
+/// Takes a warning, unless it is there: many replays may meet the same damage.
+fn warn_once(warnings: &mut Vec<Warning>) -> impl FnMut(Warning) {
+    |warning| {
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
     }
 }
 

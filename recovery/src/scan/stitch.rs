@@ -43,10 +43,10 @@ pub(crate) fn scan(
         for _ in 0..config.threads {
             scope.spawn(|| ahead.work());
         }
+        // However the walk ends, a panic of the visitor included: the scope waits for the threads.
+        let _stop = StopAtEnd(&ahead);
         let mut take = |chunk| ahead.take(chunk);
-        let end = Stitcher::new(file).run(&mut take, config.chunk_bytes, visit);
-        ahead.stop();
-        end
+        Stitcher::new(file).run(&mut take, config.chunk_bytes, visit)
     })
 }
 
@@ -141,10 +141,10 @@ impl<'f> LookAhead<'f> {
         while let Some(chunk) = self.claim() {
             let start = chunk.saturating_mul(self.config.chunk_bytes);
             let end = start.saturating_add(self.config.chunk_bytes).min(self.file.len());
-            // A failed read is met again, and reported, by the walk in order.
+            let mut searched = Searched { ahead: self, chunk, found: Vec::new() };
             let found = find_batches(self.file, (start, end), self.segment_base, &self.stopped);
-            self.chunks.lock().done.insert(chunk, found.unwrap_or_default());
-            self.changed.notify_all();
+            // A failed read is met again, and reported, by the walk in order.
+            searched.found = found.unwrap_or_default();
         }
     }
 
@@ -163,7 +163,7 @@ impl<'f> LookAhead<'f> {
         Some(chunk)
     }
 
-    /// Waits for what was found in a chunk.
+    /// Waits for what was found in a chunk: nothing where a thread has panicked.
     fn take(&self, chunk: u32) -> Vec<FoundBatch> {
         let mut chunks = self.chunks.lock();
         chunks.wanted = chunk;
@@ -171,6 +171,9 @@ impl<'f> LookAhead<'f> {
         loop {
             if let Some(found) = chunks.done.remove(&chunk) {
                 return found;
+            }
+            if self.is_stopped() {
+                return Vec::new();
             }
             self.changed.wait(&mut chunks);
         }
@@ -184,5 +187,33 @@ impl<'f> LookAhead<'f> {
 
     fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
+    }
+}
+
+/// Ends the search ahead when it goes.
+struct StopAtEnd<'a, 'f>(&'a LookAhead<'f>);
+
+impl Drop for StopAtEnd<'_, '_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Hands over what was found in a chunk when it goes. A panic ends the search of all threads: the
+/// stitcher would wait for the chunks that are left.
+struct Searched<'a, 'f> {
+    ahead: &'a LookAhead<'f>,
+    chunk: u32,
+    found: Vec<FoundBatch>,
+}
+
+impl Drop for Searched<'_, '_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.ahead.stop();
+        }
+        let found = std::mem::take(&mut self.found);
+        self.ahead.chunks.lock().done.insert(self.chunk, found);
+        self.ahead.changed.notify_all();
     }
 }

@@ -1,7 +1,7 @@
 //! From batch to batch, in order.
 
 use alluvium_record_format::{
-    Batch, BatchHeader, CorruptKind, Corruption, LegacyEntry, Position, Walker,
+    Batch, BatchHeader, CorruptKind, Corruption, Position, Prefix, Timestamp, Walker,
 };
 use zerocopy::FromBytes;
 
@@ -14,6 +14,15 @@ const CRC_START: u32 = 21;
 
 /// Where the checksum of a batch stands.
 const CRC_AT: usize = 17;
+
+/// The first byte that the checksum of a message of magic 0 or 1 covers.
+const LEGACY_CRC_START: u32 = 16;
+
+/// Where the checksum of such a message stands.
+const LEGACY_CRC_AT: usize = 12;
+
+/// Where the timestamp of a message of magic 1 stands.
+const LEGACY_TIMESTAMP_AT: usize = 18;
 
 /// The largest control batch that is looked into: a marker has 78 bytes.
 const MAX_CONTROL_BYTES: u32 = 64 << 10;
@@ -108,7 +117,8 @@ impl<'f> Walk<'f> {
         };
         let size_bytes = self.walker.position().get().saturating_sub(at.get());
         if prefix.magic() != 2 {
-            return self.legacy(at, size_bytes);
+            let (prefix, timestamp) = (*prefix, legacy_timestamp(prefix, head));
+            return self.legacy(at, size_bytes, prefix, timestamp);
         }
         let Ok((header, _)) = BatchHeader::read_from_prefix(head) else {
             let kind = CorruptKind::truncated(BatchHeader::LEN, head.len());
@@ -140,11 +150,7 @@ impl<'f> Walk<'f> {
             None => self.content_of(at, size_bytes, &header)?,
             Some(damage) => Err(damage),
         };
-        // Where batches are large, a block holds one header and is not worth its bytes.
-        if self.depth == Depth::Headers {
-            let is_large = to_usize(size_bytes) > HEADER_BLOCK_BYTES / 2;
-            self.block = if is_large { BatchHeader::LEN } else { HEADER_BLOCK_BYTES };
-        }
+        self.suit_block(size_bytes);
         let entry = FoundEntry::Batch { header, content };
         let found = FoundBatch { position: at, size_bytes, entry };
         Ok(content.map_or_else(|damage| Step::Bad(found, damage), |_| Step::Batch(found)))
@@ -168,18 +174,39 @@ impl<'f> Walk<'f> {
         Ok(batch.map(|batch| batch.map_or(BatchContent::Data, |batch| batch.content)))
     }
 
-    fn legacy(&mut self, at: Position, size_bytes: u32) -> Result<Step, FileError> {
-        let bytes = self.window.bytes(at.get(), to_usize(size_bytes), self.block)?;
-        let message = match LegacyEntry::parse(bytes, at) {
-            Ok(message) => message,
-            Err(damage) => return Ok(Step::Damage(damage)),
-        };
-        let is_checked = self.depth == Depth::Content;
-        let damage = if is_checked { message.verify_crc().err() } else { None };
-        let (offset, timestamp) = (message.offset(), message.timestamp());
-        let entry = FoundEntry::Legacy { offset, timestamp };
+    /// A message of magic 0 or 1, of which no more is held than of a batch.
+    fn legacy(
+        &mut self,
+        at: Position,
+        size_bytes: u32,
+        prefix: Prefix,
+        timestamp: Option<Timestamp>,
+    ) -> Result<Step, FileError> {
+        let mut damage = None;
+        if self.depth == Depth::Content {
+            let from = at.get().saturating_add(LEGACY_CRC_START);
+            let len = to_usize(size_bytes.saturating_sub(LEGACY_CRC_START));
+            damage = match self.window.crc32(from, len)? {
+                Some(computed) if computed == prefix.legacy_crc() => None,
+                Some(computed) => {
+                    let kind = CorruptKind::crc(prefix.legacy_crc(), computed);
+                    Some(kind.at(at.saturating_add_len(LEGACY_CRC_AT)))
+                }
+                None => return Ok(Step::Damage(self.cut(at, size_bytes))),
+            };
+        }
+        self.suit_block(size_bytes);
+        let entry = FoundEntry::Legacy { offset: prefix.offset(), timestamp };
         let found = FoundBatch { position: at, size_bytes, entry };
         Ok(damage.map_or(Step::Batch(found), |damage| Step::Bad(found, damage)))
+    }
+
+    /// Where batches are large, a block holds one header and is not worth its bytes.
+    fn suit_block(&mut self, size_bytes: u32) {
+        if self.depth == Depth::Headers {
+            let is_large = to_usize(size_bytes) > HEADER_BLOCK_BYTES / 2;
+            self.block = if is_large { BatchHeader::LEN } else { HEADER_BLOCK_BYTES };
+        }
     }
 
     /// The file has become shorter than it was.
@@ -187,4 +214,11 @@ impl<'f> Walk<'f> {
         let have = self.window.file().len().saturating_sub(at.get());
         CorruptKind::truncated(to_usize(size_bytes), to_usize(have)).at(at)
     }
+}
+
+/// The timestamp of a message of magic 1, of a wrapper the largest in it; `None` for -1.
+fn legacy_timestamp(prefix: &Prefix, head: &[u8]) -> Option<Timestamp> {
+    let stored = head.get(LEGACY_TIMESTAMP_AT..).and_then(<[u8]>::first_chunk)?;
+    let timestamp = i64::from_be_bytes(*stored);
+    (prefix.magic() == 1 && timestamp != -1).then_some(Timestamp::new(timestamp))
 }

@@ -1,6 +1,6 @@
 //! A buffer that slides over a log file.
 
-use alluvium_record_format::{crc32c, crc32c_append};
+use alluvium_record_format::{crc32_append, crc32c, crc32c_append};
 
 use super::LogFile;
 use crate::FileError;
@@ -27,6 +27,12 @@ impl<'f> Window<'f> {
         self.file
     }
 
+    /// Bytes of memory that it holds.
+    #[cfg(test)]
+    pub(super) const fn held_bytes(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     /// At least `need` bytes from `position` on, fewer only where the file ends. Reads `block`
     /// bytes, or more, where they are not in the buffer.
     pub(super) fn bytes(
@@ -50,6 +56,20 @@ impl<'f> Window<'f> {
             let bytes = self.bytes(position, len, BLOCK_BYTES)?;
             return Ok(bytes.get(..len).map(crc32c));
         }
+        self.crc_in_blocks(position, len, crc32c_append)
+    }
+
+    /// The CRC-32 of `len` bytes from `position` on, in blocks; `None` where the file ends first.
+    pub(super) fn crc32(&mut self, position: u32, len: usize) -> Result<Option<u32>, FileError> {
+        self.crc_in_blocks(position, len, crc32_append)
+    }
+
+    fn crc_in_blocks(
+        &mut self,
+        position: u32,
+        len: usize,
+        append: fn(u32, &[u8]) -> u32,
+    ) -> Result<Option<u32>, FileError> {
         let (mut crc, mut at, mut left) = (0, position, len);
         while left > 0 {
             let bytes = self.bytes(at, left.min(BLOCK_BYTES), BLOCK_BYTES)?;
@@ -57,7 +77,7 @@ impl<'f> Window<'f> {
             if part.is_empty() {
                 return Ok(None);
             }
-            crc = crc32c_append(crc, part);
+            crc = append(crc, part);
             left = left.saturating_sub(part.len());
             at = at.saturating_add(u32::try_from(part.len()).unwrap_or(u32::MAX));
         }

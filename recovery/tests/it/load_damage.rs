@@ -441,6 +441,26 @@ fn a_stray_segment_does_not_take_the_log_end_back_into_the_one_before_it() {
     }
 }
 
+#[test]
+fn stray_segments_without_a_record_hide_no_end_however_many_there_are() {
+    for strays in [&[3, 5][..], &[1, 3, 4, 5, 8]] {
+        for config in [clean(1), unclean()] {
+            let disk = Disk::new();
+            disk.segment_with_indexes(0, &all_l3());
+            for base in strays {
+                disk.segment_with_indexes(*base, b"");
+            }
+            let config = config.recovery_point(Offset::new(9));
+            let log = disk.load(&config);
+            assert_eq!(log.log_end_offset.get(), 9);
+            let found = |warning: &Warning| matches!(warning, Warning::Overlap { base_offset, reaches, .. } if (base_offset.get(), reaches.get()) == (0, 9));
+            assert_eq!(log.report.warnings.iter().filter(|it| found(it)).count(), 1);
+            drop(log);
+            assert_eq!(append_at(&disk, &config, 9), Some((9, 9)));
+        }
+    }
+}
+
 /// Appends one record at an offset; returns the last batch that a reader of all sees.
 fn append_at(disk: &Disk, config: &LoadConfig, offset: i64) -> Option<(i64, i64)> {
     let log = disk.load(config);

@@ -1,9 +1,9 @@
 //! Producer state after a load.
 
-use alluvium_record_format::{Offset, ProducerId, Timestamp, TxnOutcome};
+use alluvium_record_format::{Offset, Position, ProducerId, Timestamp, TxnOutcome};
 use alluvium_recovery::{
     AppendOrigin, AppendRequest, LoadedLog, Prepared, ProducerState, ProducerStateConfig, Replay,
-    encode_snapshot, rebuild_producer_state,
+    Warning, encode_snapshot, rebuild_producer_state,
 };
 
 use crate::batches::{TestBatch, marker};
@@ -147,4 +147,53 @@ fn batches_that_no_leader_would_take_are_passed_over_with_a_warning() {
     assert_eq!(loaded.log_end_offset.get(), 2);
     assert_eq!(loaded.report.warnings.len(), 1);
     let _: &ProducerState = &loaded.producers;
+}
+
+/// A load that rebuilds producers tells where the log does not let it.
+#[test]
+fn damage_that_ends_a_replay_of_producers_is_reported() {
+    let sound = TestBatch::new(0, 6).bytes();
+    let batch = |n: i32| TestBatch::new((6 + n).into(), 1).producer(9, 0, n).bytes();
+    let mut damaged: Vec<u8> = (0..6).flat_map(batch).collect();
+    let length_at = damaged.len() / 2 + 8;
+    damaged[length_at..length_at + 4].fill(0xff);
+    for has_snapshot in [false, true] {
+        for config in [clean(13), unclean().recovery_point(Offset::new(12))] {
+            let disk = Disk::new();
+            disk.segment_with_indexes(0, &sound);
+            disk.segment_with_indexes(6, &damaged);
+            disk.segment_with_indexes(12, &batch(6));
+            if has_snapshot {
+                disk.write("00000000000000000006.snapshot", &encode_snapshot([]));
+            }
+            let loaded = disk.load(&config);
+            let found = |it: &&Warning| matches!(it, Warning::DamageKept { base_offset, damage, .. } if base_offset.get() == 6 && damage.position() == Position::saturating_from_len(length_at));
+            let told = loaded.report.warnings.iter().filter(found).count();
+            // After a clean stop a log without snapshots has no producers, and is not read.
+            let is_read = has_snapshot || !config.clean_shutdown;
+            assert_eq!(told, usize::from(is_read), "{:?}", loaded.report.warnings);
+        }
+    }
+}
+
+#[test]
+fn batches_that_a_replay_of_producers_passes_over_are_reported() {
+    let first = TestBatch::new(0, 1).producer(9, 0, 0).transactional().bytes();
+    let outside = TestBatch::new(4, 1).producer(9, 0, 1).bytes();
+    let mut unknown = marker(4, (9, 0), TxnOutcome::Commit, 0);
+    let record_at = unknown.len() - 17;
+    unknown[record_at..].fill(0x7f);
+    for (second, is_unknown) in [(outside, false), (unknown, true)] {
+        let disk = Disk::new();
+        disk.segment_with_indexes(0, &[first.clone(), second].concat());
+        disk.segment_with_indexes(6, &TestBatch::new(6, 1).bytes());
+        let loaded = disk.load(&unclean().recovery_point(Offset::new(6)));
+        let found = |it: &&Warning| match it {
+            Warning::DamageKept { base_offset, .. } => is_unknown && base_offset.get() == 0,
+            Warning::ProducerBatch { offset, .. } => !is_unknown && offset.get() == 4,
+            _ => false,
+        };
+        let warnings = &loaded.report.warnings;
+        assert_eq!(warnings.iter().filter(found).count(), 1, "{is_unknown} {warnings:?}");
+    }
 }
