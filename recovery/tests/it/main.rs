@@ -12,6 +12,7 @@ mod load_golden;
 mod load_headers;
 mod load_indexes;
 mod load_producers;
+mod load_strays;
 mod load_table;
 mod logs;
 mod producer_checks;
