@@ -80,7 +80,7 @@ xflags::xflags! {
             optional --no-broker
             /// One part: `lock`, `written`, `rounds` (a directory that changes hands between us and
             /// a broker), `cleaning` (two cleaners in turns), `brokers` (two brokers in turns),
-            /// `disk`.
+            /// `salvaged` (a broker serves what was salvaged), `disk`.
             optional --only part: String
         }
         /// Ten thousand partitions, and 100,000 segments in four logs, under 1,024 descriptors:

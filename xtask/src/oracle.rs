@@ -10,6 +10,7 @@ mod modes;
 mod ours;
 mod plan;
 mod rounds;
+mod salvaged;
 mod scenarios;
 mod written;
 
@@ -61,6 +62,9 @@ pub(crate) fn run(flags: &flags::Oracle) -> Result<()> {
     }
     if wanted("cleaning") && !flags.no_broker {
         cleaning::check(&kafka, &work.join("cleaning"), &mut tally)?;
+    }
+    if wanted("salvaged") && !flags.no_broker {
+        salvaged::check(&kafka, &work.join("salvaged"), &mut tally)?;
     }
     if wanted("brokers") && !flags.no_broker {
         brokers::check(&kafka, &work.join("brokers"), &mut tally)?;
