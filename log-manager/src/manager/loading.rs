@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::fs;
+use std::io::{self, ErrorKind};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -135,11 +136,12 @@ impl Shared {
     }
 
     /// The partitions of a directory. Those that wait for their deletion are queued again.
-    fn list(&self, dir: &Arc<DataDir>, report: &mut DirReport) -> std::io::Result<VecDeque<Job>> {
+    fn list(&self, dir: &Arc<DataDir>, report: &mut DirReport) -> io::Result<VecDeque<Job>> {
         let mut jobs = VecDeque::new();
         for entry in fs::read_dir(dir.path())? {
             let entry = entry?;
-            if !entry.file_type()?.is_dir() {
+            let kind = entry.file_type()?;
+            if !kind.is_dir() && !kind.is_symlink() {
                 continue;
             }
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -147,7 +149,9 @@ impl Shared {
                 continue;
             }
             let Some(parsed) = PartitionDirName::parse(&name) else {
-                report.foreign.push(name);
+                if entry.path().is_dir() {
+                    report.foreign.push(name);
+                }
                 continue;
             };
             let partition = TopicPartition::new(parsed.topic, parsed.partition);
@@ -158,6 +162,7 @@ impl Shared {
                     report.stray.push(name);
                     continue;
                 }
+                PartitionDirState::Delete(_) if kind.is_symlink() => continue,
                 PartitionDirState::Delete(_) => {
                     self.queue_deletion(dir, entry.path());
                     continue;
@@ -188,15 +193,20 @@ impl Shared {
             Some(high_watermark) => options.high_watermark(high_watermark),
             None => options,
         };
-        let opened = options.open_with_progress(path, &mut |_| ControlFlow::Continue(()));
-        let (log, report) = match opened {
+        let opened = refuse_link(path).and_then(|()| {
+            let is_stray = self.is_stray(partition, path);
+            let is_stray = is_stray.map_err(|source| LogError::File { source })?;
+            let opened = options.open_with_progress(path, &mut |_| ControlFlow::Continue(()))?;
+            Ok((opened, is_stray))
+        });
+        let ((log, report), is_stray) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 let failed = self.load_failed(&job, error, dir, checkpoints);
                 return Ok((job.partition, failed.map_or(Outcome::DirFailed, Outcome::Failed)));
             }
         };
-        if self.is_stray(partition, path) {
+        if is_stray {
             self.set_aside(partition, &log, dir);
         } else {
             self.host(partition, log, dir, *is_future)?;
@@ -240,6 +250,16 @@ impl Shared {
 /// Takes the next one out, and lets the others go on.
 fn take(queue: &Mutex<VecDeque<Job>>) -> Option<Job> {
     queue.lock().pop_front()
+}
+
+/// Refuses a link in the place of a log's directory: what it leads to may lie on a disk whose lock
+/// is not ours, or be the directory of another log.
+fn refuse_link(path: &Path) -> Result<(), LogError> {
+    if !path.is_symlink() {
+        return Ok(());
+    }
+    let source = io::Error::new(ErrorKind::NotADirectory, "it is a symbolic link");
+    Err(LogError::Directory { path: path.to_path_buf(), source })
 }
 
 /// Whether a directory holds no log of a topic.

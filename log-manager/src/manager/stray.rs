@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use alluvium_recovery::{PartitionMetadata, TopicPartition};
+use alluvium_recovery::{FileError, PartitionMetadata, TopicPartition};
 use alluvium_segment::PartitionDirName;
 
 use super::data_dir::DataDir;
@@ -41,12 +41,16 @@ impl LogManager {
 }
 
 impl Shared {
-    /// Whether a partition's directory is not this broker's. Where the file with the topic's id
-    /// is not readable, the id counts as unknown.
-    pub(super) fn is_stray(&self, partition: &TopicPartition, path: &Path) -> bool {
-        let Some(is_stray) = &self.is_stray else { return false };
-        let metadata = PartitionMetadata::read(self.pool.io(), path);
-        is_stray.ask(partition, metadata.ok().flatten().map(|metadata| metadata.topic_id))
+    /// Whether a partition's directory is not this broker's. Only where there is no file with the
+    /// topic's id, the id is unknown: a log whose id cannot be read may well be ours.
+    pub(super) fn is_stray(
+        &self,
+        partition: &TopicPartition,
+        path: &Path,
+    ) -> Result<bool, FileError> {
+        let Some(is_stray) = &self.is_stray else { return Ok(false) };
+        let metadata = PartitionMetadata::read(self.pool.io(), path)?;
+        Ok(is_stray.ask(partition, metadata.map(|metadata| metadata.topic_id)))
     }
 
     /// Closes a log that is to go out of service, properly, and renames its directory; returns the

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use alluvium_log_manager::{ErrorCode, LogError, LogManager, ManagerError, NewLog};
 use alluvium_record_format::{LeaderEpoch, Offset, Uuid};
 use alluvium_recovery::LoadError;
-use alluvium_segment::{IoCall, IoVerdict, SegmentError};
+use alluvium_segment::{Io, IoCall, IoVerdict, SegmentError};
 
 use crate::batches::{NOW, batch, l3};
 use crate::cluster::{Cluster, t};
@@ -348,4 +348,47 @@ fn a_directory_that_is_there_already_is_taken_with_what_it_holds() {
     let new = NewLog::new().is_new().topic_id(Uuid::from_bytes([8; 16]));
     let refused = manager.get_or_create(&t(1), &new).unwrap_err();
     assert_eq!(refused.code(), ErrorCode::InconsistentTopicId);
+}
+
+/// It was passed over without a word: its log start went with the next checkpoint.
+#[test]
+fn a_link_in_the_place_of_a_partition_is_not_loaded_and_its_checkpoints_stay() {
+    for leads_somewhere in [true, false] {
+        let cluster = Cluster::new(1);
+        let (manager, _) = cluster.start();
+        make(&manager, 0);
+        make(&manager, 1);
+        manager.stop(None).unwrap();
+        drop(manager);
+        let (dir, elsewhere) = (cluster.path("d1/t-0"), cluster.path("elsewhere"));
+        Io::new().rename(&dir, &elsewhere).unwrap();
+        // Within its own log directory it would be another log.
+        let links = [("t-0", &elsewhere), ("t-2", &cluster.path("d1/t-1"))];
+        let other = cluster.path("nowhere");
+        for (name, to) in links {
+            symlink(if leads_somewhere { to } else { &other }, cluster.path("d1").join(name))
+                .unwrap();
+        }
+        symlink(&elsewhere, cluster.path("d1/t-3.00000000000000000000000000000000-delete"))
+            .unwrap();
+
+        let (manager, report) = cluster.start();
+        let failed: Vec<_> = report.dirs[0].not_loaded.iter().map(|(name, _)| name).collect();
+        assert_eq!(failed, [&t(0), &t(2)], "{leads_somewhere}");
+        let new = NewLog::new().is_new();
+        let refused = manager.get_or_create(&t(0), &new).unwrap_err();
+        assert!(matches!(refused, ManagerError::NotLoaded { .. }), "{refused:?}");
+        assert_eq!(read(&manager.log(&t(1)).unwrap(), 1).unwrap(), [(0, 2)]);
+        cluster.clock.advance_ms(10_000);
+        manager.tick();
+        manager.write_checkpoints();
+        assert_eq!(checkpointed(&cluster, "d1"), [Some(3), Some(1), Some(3)]);
+        manager.stop(None).unwrap();
+        drop(manager);
+
+        fs::remove_file(&dir).unwrap();
+        Io::new().rename(&elsewhere, &dir).unwrap();
+        let (manager, _) = cluster.start();
+        assert_eq!(manager.log(&t(0)).unwrap().log_start_offset(), Offset::new(1));
+    }
 }

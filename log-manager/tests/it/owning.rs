@@ -1,6 +1,7 @@
 //! Whose directories and partitions these are.
 
 use std::fs;
+use std::io::ErrorKind;
 
 use alluvium_log_manager::{
     BrokerIdentity, Closed, ErrorCode, LeaderRequest, Log, LogConfig, LogManager, ManagerError,
@@ -8,7 +9,7 @@ use alluvium_log_manager::{
 };
 use alluvium_record_format::{LeaderEpoch, Offset, Uuid};
 use alluvium_recovery::{MetaProperties, TopicPartition};
-use alluvium_segment::{DirLock, Io};
+use alluvium_segment::{DirLock, Io, IoCall};
 
 use crate::batches::{NOW, batch};
 use crate::cluster::{Cluster, t};
@@ -175,6 +176,56 @@ fn a_partition_that_is_not_ours_is_set_aside_at_the_start_and_stays_whole() {
         let (manager, _) = cluster.start();
         assert_eq!(manager.log(&t(1)).unwrap().log_end_offset(), Offset::new(1));
     }
+}
+
+/// The id counted as unknown then, and the log of our own topic was set aside.
+#[test]
+fn a_partition_whose_topic_cannot_be_told_is_not_loaded_and_keeps_its_name() {
+    let cluster = Cluster::new(1);
+    let (manager, _) = cluster.start();
+    two_topics(&manager);
+    manager.stop(None).unwrap();
+    drop(manager);
+    let file = cluster.path("d1/t-0/partition.metadata");
+    let sound = fs::read(&file).unwrap();
+    let start = || cluster.options().stray_when(|_, id| id != Some(OURS)).start().unwrap();
+    for content in [Some("version: 0\ntopic_id: x"), None] {
+        fs::remove_file(&file).unwrap();
+        match content {
+            Some(content) => fs::write(&file, content).unwrap(),
+            None => fs::create_dir(&file).unwrap(),
+        }
+        let (manager, report) = start();
+        assert_eq!(report.dirs[0].not_loaded[0].0, t(0));
+        assert!(cluster.list("d1").contains(&"t-0".to_owned()));
+        assert!(matches!(manager.log(&t(0)), Err(ManagerError::NotLoaded { .. })));
+        assert_eq!(manager.offline_dirs(), []);
+        manager.stop(None).unwrap();
+    }
+    fs::remove_dir(&file).unwrap();
+    fs::write(&file, sound).unwrap();
+    let (manager, report) = start();
+    assert_eq!(manager.log(&t(0)).unwrap().log_end_offset(), Offset::new(1));
+    assert_eq!(report.dirs[0].stray.len(), 1, "the other one, once");
+}
+
+/// What the disk refuses is no question of whose the partition is.
+#[test]
+fn a_topic_that_the_disk_does_not_give_takes_it_offline_and_nothing_is_set_aside() {
+    let cluster = Cluster::new(2);
+    let (manager, _) = cluster.start();
+    let new = NewLog::new().is_new().topic_id(OURS);
+    append(&manager.get_or_create(&t(0), &new).unwrap(), &batch(&[(None, NOW.get())]));
+    manager.stop(None).unwrap();
+    drop(manager);
+    cluster.faults.fail_once(ErrorKind::Other, |call| {
+        let IoCall::Open { path, .. } = call else { return false };
+        path.ends_with("t-0/partition.metadata")
+    });
+    let (manager, _) = cluster.options().stray_when(|_, id| id != Some(OURS)).start().unwrap();
+    assert_eq!(manager.live_dirs(), [cluster.path("d2")]);
+    assert!(matches!(manager.log(&t(0)), Err(ManagerError::Offline { .. })));
+    assert!(cluster.list("d1").contains(&"t-0".to_owned()));
 }
 
 #[test]
