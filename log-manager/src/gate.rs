@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use alluvium_record_format::Offset;
-use alluvium_recovery::TopicPartition;
+use alluvium_recovery::{FileError, TopicPartition};
 
 /// Keeps a cleaner off a log: called before a log is truncated, deleted or moved, and after.
 ///
@@ -21,6 +21,17 @@ pub trait CleaningGate: fmt::Debug + Send + Sync {
 
     /// Cleaning may begin again. Undoes one of the two.
     fn resume(&self, partition: &TopicPartition);
+
+    /// The log is about to be cut: nothing from `to` on may count as clean after a crash either,
+    /// which would find new records there.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written down. Then nothing is cut, and the disk goes offline.
+    fn before_cut(&self, partition: &TopicPartition, to: Offset) -> Result<(), FileError> {
+        self.checkpoint_moved(partition, Some(to));
+        Ok(())
+    }
 
     /// The log was cut: nothing from `to` on counts as clean any more. Or it is gone, where that
     /// is `None`.
@@ -62,6 +73,11 @@ impl<'a> Kept<'a> {
     pub(crate) fn off(gate: &'a dyn CleaningGate, partition: &'a TopicPartition) -> Self {
         gate.abort_and_pause(partition);
         Self { gate, partition }
+    }
+
+    /// Tells that all from here on is about to be cut.
+    pub(crate) fn before_cut(&self, to: Offset) -> Result<(), FileError> {
+        self.gate.before_cut(self.partition, to)
     }
 
     /// Tells up to where what was clean still is.

@@ -148,13 +148,14 @@ impl LogManager {
     ///
     /// # Errors
     ///
-    /// As [`log`](Self::log); `Log` where the truncation fails.
+    /// As [`log`](Self::log); `Log` where the truncation fails; `Offline`, with nothing cut, where
+    /// the cleaner's checkpoint cannot be lowered before it.
     pub fn truncate_to(
         &self,
         partition: &TopicPartition,
         offset: Offset,
     ) -> Result<bool, ManagerError> {
-        self.cut(partition, |log| log.truncate_to(offset))
+        self.cut(partition, offset, |log| log.truncate_to(offset))
     }
 
     /// As [`truncate_to`](Self::truncate_to), for all records: see
@@ -169,16 +170,21 @@ impl LogManager {
         offset: Offset,
         log_start_offset: Option<Offset>,
     ) -> Result<(), ManagerError> {
-        self.cut(partition, |log| log.truncate_fully_and_start_at(offset, log_start_offset))
+        self.cut(partition, offset, |log| log.truncate_fully_and_start_at(offset, log_start_offset))
     }
 
     fn cut<T>(
         &self,
         partition: &TopicPartition,
+        to: Offset,
         work: impl FnOnce(&Log) -> Result<T, LogError>,
     ) -> Result<T, ManagerError> {
         let hosted = self.shared.hosted(partition)?;
         let kept = Kept::off(&*self.shared.gate, partition);
+        if let Err(source) = kept.before_cut(to) {
+            hosted.dir.fail(LogError::File { source });
+            return Err(ManagerError::Offline { path: hosted.dir.path().to_path_buf() });
+        }
         let done = work(&hosted.log);
         // New records go into the active segment: all of it is dirty from now on.
         kept.moved(hosted.log.segments().last().map(|(active, _)| *active));

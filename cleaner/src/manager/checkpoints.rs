@@ -107,16 +107,17 @@ impl Checkpoints {
         dirs.entry(dir.to_path_buf()).or_default().write(&self.io, dir)
     }
 
-    /// Nothing of a log from here on is clean.
+    /// Nothing of a log from here on is clean. Fails where a file may say otherwise.
     ///
     /// Source: `LogCleanerManager.maybeTruncateCheckpoint` in Kafka.
-    pub(super) fn lower(&self, partition: &TopicPartition, to: Offset) {
-        self.change(partition, Some(to));
+    pub(super) fn lower(&self, partition: &TopicPartition, to: Offset) -> Result<(), FileError> {
+        self.change(partition, Some(to))
     }
 
     /// A log is gone.
     pub(super) fn forget(&self, partition: &TopicPartition) {
-        self.change(partition, None);
+        // A file that is not written is written again with the next change.
+        drop(self.change(partition, None));
     }
 
     /// Writes what is not on disk yet. The directories where that fails, and why.
@@ -134,22 +135,29 @@ impl Checkpoints {
     }
 
     /// Lowers the offset of a log, or removes it for `None`, in every directory. Those that were
-    /// not read yet follow when they are.
-    fn change(&self, partition: &TopicPartition, to: Option<Offset>) {
+    /// not read yet follow when they are. Fails where the file of a directory that speaks of the
+    /// log cannot be written.
+    fn change(&self, partition: &TopicPartition, to: Option<Offset>) -> Result<(), FileError> {
         let Known { dirs, early } = &mut *self.known.lock();
         if dirs.is_empty() {
             let lowest = early.get(partition).map_or(to, |before| to.min(*before));
             early.insert(partition.clone(), lowest);
         }
+        let mut result = Ok(());
         for (dir, entry) in dirs.iter_mut() {
+            let speaks_of_it = entry.offsets.offset(partition).is_some();
             entry.lower(partition, to);
             if entry.stale
                 && let Err(error) = entry.write(&self.io, dir)
             {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(dir = %dir.display(), error, "cleaner checkpoint not written");
+                let cause: &dyn std::error::Error = &error;
+                tracing::warn!(dir = %dir.display(), error = cause, "cleaner checkpoint not written");
+                if speaks_of_it {
+                    result = Err(error);
+                }
             }
         }
+        result
     }
 }
 
@@ -212,11 +220,11 @@ mod tests {
     fn what_was_cut_before_the_file_was_read_is_lower_in_it() {
         let dir = dir_with(&[(0, 100), (1, 100), (2, 100), (3, 10)]);
         let checkpoints = Checkpoints::new(Io::new());
-        checkpoints.lower(&t(0), Offset::new(50));
-        checkpoints.lower(&t(0), Offset::new(70));
+        checkpoints.lower(&t(0), Offset::new(50)).unwrap();
+        checkpoints.lower(&t(0), Offset::new(70)).unwrap();
         checkpoints.forget(&t(1));
-        checkpoints.lower(&t(1), Offset::new(90));
-        checkpoints.lower(&t(3), Offset::new(90));
+        checkpoints.lower(&t(1), Offset::new(90)).unwrap();
+        checkpoints.lower(&t(3), Offset::new(90)).unwrap();
         checkpoints.read(dir.path()).unwrap();
         let offset = |number| checkpoints.offset(dir.path(), &t(number)).map(Offset::get);
         assert_eq!([0, 1, 2, 3].map(offset), [Some(50), None, Some(100), Some(10)]);
@@ -229,7 +237,7 @@ mod tests {
         let dir = dir_with(&[(0, 100)]);
         let checkpoints = Checkpoints::new(Io::new());
         checkpoints.read(dir.path()).unwrap();
-        checkpoints.lower(&t(0), Offset::new(50));
+        checkpoints.lower(&t(0), Offset::new(50)).unwrap();
         write(dir.path(), &[(0, 100)]);
         checkpoints.read(dir.path()).unwrap();
         assert_eq!(checkpoints.offset(dir.path(), &t(0)), Some(Offset::new(50)));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use alluvium_log_manager::CleaningGate;
 use alluvium_record_format::Offset;
-use alluvium_recovery::TopicPartition;
+use alluvium_recovery::{FileError, TopicPartition};
 use alluvium_segment::Io;
 use parking_lot::{Condvar, Mutex};
 
@@ -129,9 +129,14 @@ impl CleaningGate for CleanerGate {
         }
     }
 
+    fn before_cut(&self, partition: &TopicPartition, to: Offset) -> Result<(), FileError> {
+        self.checkpoints.lower(partition, to)
+    }
+
     fn checkpoint_moved(&self, partition: &TopicPartition, to: Option<Offset>) {
         match to {
-            Some(to) => self.checkpoints.lower(partition, to),
+            // A file that is not written is written again with the next change.
+            Some(to) => drop(self.checkpoints.lower(partition, to)),
             None => self.checkpoints.forget(partition),
         }
     }

@@ -1,8 +1,11 @@
 //! Which log is cleaned, how far, and what is written down about it.
 
+use std::sync::{Arc, Mutex};
+
 use alluvium_cleaner::Outcome;
-use alluvium_log_manager::{CleaningGate, CleanupPolicy};
+use alluvium_log_manager::{CleaningGate, CleanupPolicy, ManagerError};
 use alluvium_record_format::Offset;
+use alluvium_segment::{IoCall, IoVerdict};
 
 use crate::broker::{Broker, append, bases, compacted, t, values};
 use crate::support::NOW;
@@ -205,6 +208,61 @@ fn a_truncation_lowers_the_checkpoint_to_the_base_of_the_active_segment() {
     log.roll().unwrap();
     assert!(!broker.cleaner.tick().is_idle());
     assert_eq!(values(&log)[&b"k"[..]], b"new");
+}
+
+/// A kill in between left the old checkpoint: new records below it counted as clean.
+#[test]
+fn a_truncation_lowers_the_checkpoint_before_it_cuts() {
+    let broker = Broker::new(1);
+    let log = broker.dirty(0, 3);
+    broker.cleaner.tick();
+    assert_eq!(broker.checkpoint(1, &t(0)), Some(3));
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&calls);
+    broker.faults.set(move |call| {
+        match call {
+            IoCall::Rename { to, .. } if to.ends_with("cleaner-offset-checkpoint") => {
+                seen.lock().unwrap().push("lowered");
+            }
+            IoCall::SyncDir { path, .. } if path.ends_with("d1") => {
+                seen.lock().unwrap().push("durable");
+            }
+            IoCall::SetLen { path, .. } | IoCall::Rename { from: path, .. }
+                if path.extension().is_some_and(|it| it == "log") =>
+            {
+                seen.lock().unwrap().push("cut");
+            }
+            _ => {}
+        }
+        IoVerdict::Proceed
+    });
+    broker.logs.truncate_to(&t(0), Offset::new(1)).unwrap();
+    assert_eq!(log.log_end_offset(), Offset::new(1));
+    let calls = calls.lock().unwrap();
+    let place = |wanted: &str| calls.iter().position(|call| *call == wanted).unwrap();
+    assert!(calls.starts_with(&["lowered", "durable"]), "{calls:?}");
+    assert!(place("durable") < place("cut"), "{calls:?}");
+}
+
+#[test]
+fn nothing_is_cut_where_the_checkpoint_cannot_be_lowered() {
+    let broker = Broker::new(1);
+    let log = broker.dirty(0, 3);
+    broker.cleaner.tick();
+    broker.faults.set(|call| match call {
+        IoCall::Rename { to, .. } if to.ends_with("cleaner-offset-checkpoint") => {
+            IoVerdict::Fail(std::io::Error::from(std::io::ErrorKind::Other))
+        }
+        _ => IoVerdict::Proceed,
+    });
+    let refused = broker.logs.truncate_to(&t(0), Offset::new(1)).unwrap_err();
+    assert!(matches!(refused, ManagerError::Offline { .. }), "{refused:?}");
+    assert_eq!(broker.logs.offline_dirs().len(), 1);
+    broker.faults.clear();
+    drop(log);
+    let broker = broker.restart();
+    assert_eq!(broker.logs.log(&t(0)).unwrap().log_end_offset(), Offset::new(3));
+    assert_eq!(broker.checkpoint(1, &t(0)), Some(3));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use alluvium_log_manager::{CleaningGate, Isolation, LogManager, NewLog};
 use alluvium_record_format::{LeaderEpoch, Offset};
-use alluvium_recovery::TopicPartition;
+use alluvium_recovery::{FileError, TopicPartition};
 
 use crate::batches::{NOW, batch};
 use crate::cluster::{Cluster, t};
@@ -44,6 +44,12 @@ impl CleaningGate for Told {
         self.note(format!("resume {partition}"));
     }
 
+    fn before_cut(&self, partition: &TopicPartition, to: Offset) -> Result<(), FileError> {
+        let end = self.manager.get().unwrap().log(partition).unwrap().log_end_offset();
+        self.note(format!("before a cut to {to}: {partition} ends at {end}"));
+        Ok(())
+    }
+
     fn checkpoint_moved(&self, partition: &TopicPartition, to: Option<Offset>) {
         let to = to.map(Offset::get);
         self.note(format!("{partition} is clean to {to:?}"));
@@ -69,7 +75,9 @@ fn a_cleaner_is_kept_off_before_a_log_is_cut_moved_deleted_or_set_aside() {
     append(&log, &batch(&[(None, NOW.get())]));
     append(&log, &batch(&[(None, NOW.get())]));
     assert!(manager.truncate_to(&t(0), Offset::new(1)).unwrap());
-    assert_eq!(told.take(), kept_off(2, "Some(0)"));
+    let mut cut = told.take();
+    assert_eq!(cut.remove(1), "before a cut to 1: t-0 ends at 2");
+    assert_eq!(cut, kept_off(2, "Some(0)"));
 
     // As long as a copy is on its way.
     let future = manager.create_future(&t(0), cluster.path("d2")).unwrap();
@@ -84,7 +92,9 @@ fn a_cleaner_is_kept_off_before_a_log_is_cut_moved_deleted_or_set_aside() {
     assert_eq!(moved, kept_off(1, "Some(1)"));
 
     manager.truncate_fully_and_start_at(&t(0), Offset::new(7), None).unwrap();
-    assert_eq!(told.take(), kept_off(1, "Some(7)"));
+    let mut cut = told.take();
+    assert_eq!(cut.remove(1), "before a cut to 7: t-0 ends at 1");
+    assert_eq!(cut, kept_off(1, "Some(7)"));
 
     manager.delete(&t(0)).unwrap();
     assert_eq!(told.take(), kept_off(7, "None"));
