@@ -150,11 +150,18 @@ impl PartitionDir {
         if !self.names_unsynced.swap(false, Ordering::AcqRel) {
             return Ok(());
         }
-        let path = self.path();
-        self.io().sync_dir(&path).map_err(|source| {
+        let mut path = self.path();
+        while let Err(source) = self.io().sync_dir(&path) {
+            let now = self.path();
+            // Renamed meanwhile: the names are no more durable for it.
+            if source.kind() == io::ErrorKind::NotFound && now != path {
+                path = now;
+                continue;
+            }
             self.names_unsynced.store(true, Ordering::Release);
-            SegmentError::io(IoOp::Sync, path, 0, source)
-        })
+            return Err(SegmentError::io(IoOp::Sync, path, 0, source));
+        }
+        Ok(())
     }
 
     /// To be told of a file that somebody else made, renamed or removed in the directory: after the

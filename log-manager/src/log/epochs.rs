@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use alluvium_record_format::{Batch, BatchHeader, LeaderEpoch, Offset};
+use alluvium_recovery::FileError;
 
 use super::append::{Incoming, batches_of};
 use super::truncate::check_offset;
@@ -95,12 +96,13 @@ impl Shared {
     /// As [`write_epochs`](Self::write_epochs), for a holder of the flush lock.
     pub(super) fn write_epochs_locked(&self) -> Result<(), LogError> {
         let Some(pending) = self.writer.lock().epochs.pending_write() else { return Ok(()) };
-        match pending.write(self.dir.io(), &self.dir.path()) {
+        let io = self.dir.io();
+        match self.by_path(FileError::is_not_found, |dir| pending.write(io, dir)) {
             Ok(()) => {
                 self.writer.lock().epochs.mark_written(&pending);
                 Ok(())
             }
-            // The directory was renamed or deleted meanwhile: the file went with it.
+            // The directory was deleted meanwhile: the file went with it.
             Err(error) if error.is_not_found() => Ok(()),
             Err(source) => Err(self.disk_failed(LogError::File { source })),
         }

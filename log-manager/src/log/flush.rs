@@ -1,7 +1,7 @@
 //! Durability: everything below the recovery point is on the disk.
 
-use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -112,7 +112,12 @@ impl Shared {
     pub(super) fn sync_recovered(&self, files: &mut Vec<PathBuf>) -> Result<(), LogError> {
         let io = self.dir.io();
         while let Some(path) = files.pop() {
-            let synced = io.open(&path, true).and_then(|file| io.sync(&file, &|| path.clone()));
+            let Some(name) = path.file_name() else { continue };
+            let is_gone = |error: &io::Error| error.kind() == ErrorKind::NotFound;
+            let synced = self.by_path(is_gone, |dir| {
+                let path = dir.join(name);
+                io.open(&path, true).and_then(|file| io.sync(&file, &|| path.clone()))
+            });
             match synced {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     let source = error;
@@ -122,6 +127,22 @@ impl Shared {
             }
         }
         Ok(())
+    }
+
+    /// Works by the path of the directory, again where it got another one meanwhile: a copy that
+    /// takes the name of its log is written to and flushed on. Only what is deleted stays gone.
+    pub(super) fn by_path<E>(
+        &self,
+        is_gone: impl Fn(&E) -> bool,
+        work: impl Fn(&Path) -> Result<(), E>,
+    ) -> Result<(), E> {
+        loop {
+            let path = self.dir.path();
+            match work(&path) {
+                Err(error) if is_gone(&error) && self.dir.path() != path => {}
+                done => return done,
+            }
+        }
     }
 
     /// Makes the names of new files durable.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use alluvium_log_manager::{
@@ -14,7 +15,7 @@ use alluvium_segment::{IoCall, IoVerdict};
 
 use crate::batches::{NOW, batch};
 use crate::cluster::{Cluster, t};
-use crate::disk::{append, read};
+use crate::disk::{Disk, append, read};
 
 const OURS: Uuid = Uuid::from_bytes([7; 16]);
 
@@ -221,6 +222,10 @@ fn a_log_has_moved_although_the_old_directory_cannot_be_renamed() {
     assert_eq!(offline, [cluster.path("d1")]);
 }
 
+fn is_old(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str() == "orders-0")
+}
+
 /// Counts the pauses of one partition.
 #[derive(Debug, Default)]
 struct Pauses(Mutex<i32>);
@@ -288,6 +293,61 @@ fn the_cleaner_is_kept_off_a_log_for_the_whole_of_a_move() {
             assert_eq!(gate.count(), 1, "{name}, restarted: {is_restarted}");
             end(&cluster, &manager);
             assert_eq!(gate.count(), 0, "{name}, restarted: {is_restarted}");
+        }
+    }
+}
+
+/// What is written down beside the rename of the directory: a flush that had its path from before
+/// took what it did not find for deleted, and moved the recovery point.
+#[test]
+fn a_flush_beside_the_rename_of_a_directory_goes_on_by_the_new_name() {
+    type IsMeant = fn(&IoCall<'_>) -> bool;
+    let moments: [(&str, IsMeant); 3] = [
+        ("names", |call| matches!(call, IoCall::SyncDir { path, .. } if is_old(path))),
+        ("epochs", |call| {
+            let IoCall::Open { path, .. } = call else { return false };
+            is_old(path) && path.to_string_lossy().contains("leader-epoch-checkpoint")
+        }),
+        ("recovered", |call| {
+            let IoCall::Open { path, .. } = call else { return false };
+            is_old(path) && path.extension().is_some_and(|it| it == "timeindex")
+        }),
+    ];
+    for (name, is_meant) in moments {
+        let disk = Disk::new();
+        let log = disk.open_clean();
+        append(&log, &batch(&[(None, NOW.get())]));
+        log.roll().unwrap();
+        append(&log, &batch(&[(None, NOW.get())]));
+        drop(log);
+        let log = disk.open_unclean();
+        log.assign_epoch(LeaderEpoch::new(5), Offset::new(2)).unwrap();
+        log.roll().unwrap();
+        let (dir, is_renamed) = (Arc::clone(log.dir()), AtomicBool::new(false));
+        let synced = Arc::new(Mutex::new(Vec::new()));
+        let note = Arc::clone(&synced);
+        disk.faults.watch(move |call| {
+            if is_meant(call) && !is_renamed.swap(true, Ordering::Relaxed) {
+                dir.rename("orders-1").unwrap();
+            }
+            if let IoCall::Sync { path, .. } | IoCall::SyncDir { path, .. } = call {
+                note.lock().unwrap().push(path.to_path_buf());
+            }
+        });
+        log.flush(true).unwrap();
+        disk.faults.clear();
+        let dir = log.dir().path();
+        assert!(dir.ends_with("orders-1"), "{name}");
+        assert_eq!(log.recovery_point(), log.log_end_offset(), "{name}");
+        let synced = synced.lock().unwrap();
+        assert!(synced.contains(&dir), "{name}: {synced:?}");
+        let epochs = fs::read_to_string(dir.join("leader-epoch-checkpoint")).unwrap();
+        assert!(epochs.contains("5 2"), "{name}: {epochs}");
+        if name == "recovered" {
+            // The flush itself comes to this segment only after the one before.
+            let place = |file: &str| synced.iter().position(|path| path.ends_with(file)).unwrap();
+            let index = place("orders-1/00000000000000000001.timeindex");
+            assert!(index < place("orders-1/00000000000000000000.log"), "{name}: {synced:?}");
         }
     }
 }
