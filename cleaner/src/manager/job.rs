@@ -110,8 +110,8 @@ impl Shared {
             (CleanError::Segment { source }, Ok(log)) if CleanError::is_disk(&source) => {
                 CleanError::Log { source: log.dir_failed(source) }
             }
-            // Nobody dropped the segment: its file is missing. Tried again at once, it would keep the
-            // cleaner from all other logs.
+            // Nobody dropped the segment: its file is missing. Tried again at once, it would keep
+            // the cleaner from all other logs.
             (error @ CleanError::Segment { source: SegmentError::Gone { .. } }, Ok(log))
                 if is_file_missing(&log) =>
             {

@@ -127,7 +127,8 @@ fn threads_clean_all_logs_and_come_and_go() {
     eventually(|| broker.checkpoint(1, &t(8)) == Some(3));
 }
 
-/// A thread that was told to end, and is wanted again before it has, is not taken for one that stays.
+/// A thread that was told to end, and is wanted again before it has, is not taken for one that
+/// stays.
 #[test]
 fn threads_that_are_wanted_again_at_once_come_back() {
     let broker = Broker::new(1);
