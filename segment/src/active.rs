@@ -197,6 +197,7 @@ impl ActiveSegment {
             return Err(SegmentError::Busy { path: segment.path(FileKind::Log) });
         }
         segment.set_config(config);
+        segment.set_birth(birth);
         segment.drop_index_copies();
         Ok(Self {
             segment,

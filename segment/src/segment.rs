@@ -20,6 +20,7 @@ use alluvium_sparse_index::{TimeEntry, TransactionIndexFile};
 use arc_swap::ArcSwapOption;
 use parking_lot::Mutex;
 
+use crate::active::Birth;
 use crate::config::SegmentConfig;
 use crate::error::{IoOp, SegmentError};
 use crate::index_slot::IndexSlot;
@@ -55,6 +56,8 @@ pub struct Segment {
     published: Published,
     /// An [`ActiveSegment`](crate::ActiveSegment) exists for it.
     active: AtomicBool,
+    /// That of its latest writer.
+    birth: Mutex<Option<Birth>>,
     /// Its files were removed: what has their names now is another segment's.
     deleted: AtomicBool,
     offset_index: Arc<IndexSlot<OffsetHints>>,
@@ -129,6 +132,7 @@ impl Segment {
             log: Arc::default(),
             published: Published::new(size),
             active: AtomicBool::new(false),
+            birth: Mutex::new(None),
             deleted: AtomicBool::new(false),
             offset_index: Arc::default(),
             time_index: Arc::default(),
@@ -247,6 +251,17 @@ impl Segment {
 
     pub(crate) const fn log(&self) -> &Arc<PooledFile> {
         &self.log
+    }
+
+    /// What its latest writer was given, for the next one to go on counting; `None` where this
+    /// object had none.
+    #[must_use]
+    pub fn birth(&self) -> Option<Birth> {
+        *self.birth.lock()
+    }
+
+    pub(crate) fn set_birth(&self, birth: Birth) {
+        *self.birth.lock() = Some(birth);
     }
 
     pub(crate) fn config(&self) -> SegmentConfig {

@@ -158,7 +158,8 @@ impl Writer {
         segment: Arc<Segment>,
     ) -> Result<(), LogError> {
         self.active = None;
-        let birth = self.birth(shared, config);
+        // Its age goes on.
+        let birth = segment.birth().unwrap_or_else(|| self.birth(shared, config));
         self.active = Some(ActiveSegment::reopen(segment, config.segment(), birth)?);
         Ok(())
     }

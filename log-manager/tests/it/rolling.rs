@@ -32,6 +32,27 @@ fn records_without_times_roll_by_the_age_of_the_segment() {
     assert_eq!(bases(&log), [0, 2]);
 }
 
+#[test]
+fn a_segment_that_is_active_again_after_a_truncation_keeps_its_age_while_it_is_not_empty() {
+    for (target, expected) in [(1, vec![0, 1]), (0, vec![0])] {
+        let disk = Disk::with(|config| config.segment_ms(1000));
+        let log = disk.open_clean();
+        append(&log, &batch(&[(None, -1)]));
+        append(&log, &batch(&[(None, -1)]));
+        log.roll().unwrap();
+        append(&log, &batch(&[(None, -1)]));
+        disk.clock.advance_ms(900);
+        assert!(log.truncate_to(Offset::new(target)).unwrap());
+        assert_eq!(bases(&log), [0]);
+        disk.clock.advance_ms(200);
+        if target == 0 {
+            append(&log, &batch(&[(None, -1)]));
+        }
+        append(&log, &batch(&[(None, -1)]));
+        assert_eq!(bases(&log), expected);
+    }
+}
+
 /// FR-051, fourth input.
 #[test]
 fn an_offset_that_does_not_fit_begins_a_segment_of_its_own() {

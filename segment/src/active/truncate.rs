@@ -33,6 +33,7 @@ impl ActiveSegment {
         let size = self.segment.size_bytes();
         if size == 0 {
             self.birth.now = now;
+            self.segment.set_birth(self.birth);
             self.first_timestamp = FirstTimestamp::Unknown;
         }
         let largest = self.largest_after_cut()?;
