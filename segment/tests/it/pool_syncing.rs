@@ -52,7 +52,7 @@ impl IoHook for Beside {
 fn two_for_one_place(
     beside: &Arc<Beside>,
     config: SegmentConfig,
-) -> (ActiveSegment, impl FnOnce()) {
+) -> (Fixture, ActiveSegment, impl FnOnce()) {
     let io = Io::with_hook(Arc::<Beside>::clone(beside));
     let fixture = Fixture::with_pool(&FilePool::with_io(1, io));
     let mut first = fixture.create(0, config);
@@ -60,9 +60,8 @@ fn two_for_one_place(
     let mut other = fixture.create(9, every_batch());
     let take_place = move || {
         other.append(&moved(&one(), 9)).unwrap();
-        drop(fixture);
     };
-    (first, take_place)
+    (fixture, first, take_place)
 }
 
 /// Waits a while for something that may be kept from happening.
@@ -80,7 +79,7 @@ fn signal() -> (Mutex<Sender<()>>, Receiver<()>) {
 #[test]
 fn a_flush_fails_where_the_sync_of_the_pool_beside_it_does() {
     let beside = Arc::new(Beside::default());
-    let (first, take_place) = two_for_one_place(&beside, every_batch());
+    let (_fixture, first, take_place) = two_for_one_place(&beside, every_batch());
     let ((begin, begun), flushed) = (signal(), Arc::new(AtomicBool::new(false)));
     let (hook, is_flushed) = (Arc::downgrade(&beside), Arc::clone(&flushed));
     beside.set(move || {
@@ -106,7 +105,7 @@ fn a_flush_fails_where_the_sync_of_the_pool_beside_it_does() {
 fn a_seal_beside_a_sync_of_the_pool_leaves_its_cut_to_the_next_flush() {
     let beside = Arc::new(Beside::default());
     let config = every_batch().preallocate_bytes(Some(1 << 16));
-    let (first, take_place) = two_for_one_place(&beside, config);
+    let (_fixture, first, take_place) = two_for_one_place(&beside, config);
     let ((begin, begun), sealed) = (signal(), Arc::new(AtomicBool::new(false)));
     let is_sealed = Arc::clone(&sealed);
     beside.set(move || {
