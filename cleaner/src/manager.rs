@@ -169,6 +169,7 @@ impl LogCleaner {
                 tracing::warn!(dir = %dir.display(), error, "cleaner checkpoint not used");
             }
         }
+        gate.checkpoints.complete();
         metrics::dead(0);
         let shared = Arc::new(Shared {
             logs,

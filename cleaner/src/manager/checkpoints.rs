@@ -26,6 +26,8 @@ struct Known {
     /// What happened to logs before the file of their directory was read: the offset they were
     /// cut to, `None` where they went.
     early: BTreeMap<TopicPartition, Option<Offset>>,
+    /// Whether every file was read that there is.
+    is_complete: bool,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +61,13 @@ impl Checkpoints {
         }
         known.dirs.insert(dir.to_path_buf(), entry);
         result
+    }
+
+    /// All files were read that there are.
+    pub(super) fn complete(&self) {
+        let mut known = self.known.lock();
+        known.is_complete = true;
+        known.early.clear();
     }
 
     /// Where the log in this directory is no longer clean. If it came from another directory, so
@@ -138,8 +147,8 @@ impl Checkpoints {
     /// not read yet follow when they are. Fails where the file of a directory that speaks of the
     /// log cannot be written.
     fn change(&self, partition: &TopicPartition, to: Option<Offset>) -> Result<(), FileError> {
-        let Known { dirs, early } = &mut *self.known.lock();
-        if dirs.is_empty() {
+        let Known { dirs, early, is_complete } = &mut *self.known.lock();
+        if !*is_complete {
             let lowest = early.get(partition).map_or(to, |before| to.min(*before));
             early.insert(partition.clone(), lowest);
         }
@@ -223,6 +232,8 @@ mod tests {
         checkpoints.lower(&t(0), Offset::new(50)).unwrap();
         checkpoints.lower(&t(0), Offset::new(70)).unwrap();
         checkpoints.forget(&t(1));
+        let other = dir_with(&[]);
+        checkpoints.read(other.path()).unwrap();
         checkpoints.lower(&t(1), Offset::new(90)).unwrap();
         checkpoints.lower(&t(3), Offset::new(90)).unwrap();
         checkpoints.read(dir.path()).unwrap();

@@ -266,6 +266,17 @@ fn nothing_is_cut_where_the_checkpoint_cannot_be_lowered() {
 }
 
 #[test]
+fn a_cut_that_is_refused_leaves_the_checkpoint_alone() {
+    let broker = Broker::new(1);
+    broker.dirty(0, 2);
+    broker.cleaner.tick();
+    broker.logs.truncate_to(&t(0), Offset::new(-1)).unwrap_err();
+    let (end, start) = (Offset::new(1), Some(Offset::new(2)));
+    broker.logs.truncate_fully_and_start_at(&t(0), end, start).unwrap_err();
+    assert_eq!(broker.checkpoint(1, &t(0)), Some(2));
+}
+
+#[test]
 fn a_deleted_log_is_forgotten() {
     let broker = Broker::new(1);
     broker.dirty(0, 2);
