@@ -12,8 +12,8 @@ impl Loader<'_> {
     /// Splits a segment at the first offset that does not fit, and again where one does not fit
     /// into the rest. Returns false where damage keeps it whole.
     ///
-    /// Where damage may be cut, checksums are looked at: an offset that does not fit may be
-    /// damage itself. What is left may need no split any more.
+    /// Where damage may be cut, the checksums of what does not fit are looked at: its offset may be
+    /// the damage. What is left may need no split any more.
     pub(super) fn split(
         &mut self,
         base: Offset,
@@ -86,8 +86,12 @@ impl Parts {
             Damage::Keep => Walk::headers(file, 0),
         };
         loop {
+            // Of a batch that is damaged elsewhere, the offset fits into the part: it stays.
+            let part = this.list.last().map_or(range.0, |part| part.0);
             let batch = match walk.step()? {
-                Step::Bad(_, found) if damage == Damage::Cut => {
+                Step::Bad(batch, found)
+                    if damage == Damage::Cut && batch.last_offset().relative_to(part).is_none() =>
+                {
                     this.damage = Some(found);
                     return Ok(this);
                 }

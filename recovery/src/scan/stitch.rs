@@ -40,11 +40,12 @@ pub(crate) fn scan(
     }
     let ahead = LookAhead::new(file, segment_base, config);
     thread::scope(|scope| {
+        // However this ends, a panic of the visitor or of a spawn included: the scope waits for the
+        // threads.
+        let _stop = StopAtEnd(&ahead);
         for _ in 0..config.threads {
             scope.spawn(|| ahead.work());
         }
-        // However the walk ends, a panic of the visitor included: the scope waits for the threads.
-        let _stop = StopAtEnd(&ahead);
         let mut take = |chunk| ahead.take(chunk);
         Stitcher::new(file).run(&mut take, config.chunk_bytes, visit)
     })
