@@ -48,6 +48,7 @@ pub use options::LogOptions;
 pub use position::{LogPosition, Place};
 pub use read::{AbortedTransaction, Fetched, Isolation};
 pub use replace::CleaningView;
+pub(crate) use truncate::check_cut;
 
 use commit::Commits;
 use doomed::Doomed;

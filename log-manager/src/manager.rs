@@ -28,6 +28,7 @@ use dashmap::DashMap;
 use parking_lot::{Mutex, RwLock};
 
 use crate::gate::{Kept, KeptOff};
+use crate::log::check_cut;
 use crate::{Background, BrokerConfig, CleaningGate, Clock, Log, LogConfig, LogError};
 
 pub use create::NewLog;
@@ -155,7 +156,7 @@ impl LogManager {
         partition: &TopicPartition,
         offset: Offset,
     ) -> Result<bool, ManagerError> {
-        self.cut(partition, offset, |log| log.truncate_to(offset))
+        self.cut(partition, (offset, offset), |log| log.truncate_to(offset))
     }
 
     /// As [`truncate_to`](Self::truncate_to), for all records: see
@@ -170,16 +171,20 @@ impl LogManager {
         offset: Offset,
         log_start_offset: Option<Offset>,
     ) -> Result<(), ManagerError> {
-        self.cut(partition, offset, |log| log.truncate_fully_and_start_at(offset, log_start_offset))
+        let to = (offset, log_start_offset.unwrap_or(offset));
+        self.cut(partition, to, |log| log.truncate_fully_and_start_at(offset, log_start_offset))
     }
 
     fn cut<T>(
         &self,
         partition: &TopicPartition,
-        to: Offset,
+        (to, start): (Offset, Offset),
         work: impl FnOnce(&Log) -> Result<T, LogError>,
     ) -> Result<T, ManagerError> {
         let hosted = self.shared.hosted(partition)?;
+        // A cut that is refused changes no checkpoint.
+        check_cut(to, start)
+            .map_err(|source| ManagerError::Log { partition: partition.to_string(), source })?;
         let kept = Kept::off(&*self.shared.gate, partition);
         if let Err(source) = kept.before_cut(to) {
             hosted.dir.fail(LogError::File { source });

@@ -93,8 +93,10 @@ impl Shared {
         if writer.truncation_count == truncation_count {
             let target = new_recovery_point.min(self.log_end()).get();
             // What only recovery mends lies above the recovery point, and no recovery looks below.
-            // Set under the lock that is held here, before any flush moves past what it is about.
-            if !self.needs_recovery.load(Ordering::Acquire) {
+            // Noted under the lock that is held here, before any flush moves past it. One that was
+            // cut away since, or lies below the log start, holds nothing back.
+            let start = self.log_start();
+            if writer.unindexed.iter().all(|txn| txn.last_offset < start) {
                 self.recovery_point.fetch_max(target, Ordering::AcqRel);
             }
             self.commits.raise(Offset::new(target));

@@ -86,8 +86,7 @@ impl Log {
         let shared = &self.shared;
         shared.check_open()?;
         // Before any lock: no log start ever comes down to an offset below 0.
-        check_offset(offset, Offset::MAX)?;
-        check_offset(start, offset)?;
+        check_cut(offset, start)?;
         let layout = shared.layout.lock();
         let flushing = shared.flushing.lock();
         loop {
@@ -128,6 +127,12 @@ pub(super) fn check_offset(offset: Offset, max: Offset) -> Result<(), LogError> 
         return Err(LogError::IllegalOffset { offset, min, max });
     }
     Ok(())
+}
+
+/// Whether a log may end at `offset` and start at `start`.
+pub(crate) fn check_cut(offset: Offset, start: Offset) -> Result<(), LogError> {
+    check_offset(offset, Offset::MAX)?;
+    check_offset(start, offset)
 }
 
 /// Keeps a log start above that of a cut from being kept anew until the cut is over.

@@ -141,7 +141,8 @@ impl Shared {
         for entry in fs::read_dir(dir.path())? {
             let entry = entry?;
             let kind = entry.file_type()?;
-            if !kind.is_dir() && !kind.is_symlink() {
+            // A link to a file is as little a log as the file.
+            if !kind.is_dir() && (!kind.is_symlink() || entry.path().is_file()) {
                 continue;
             }
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -209,6 +210,10 @@ impl Shared {
         if is_stray {
             self.set_aside(partition, &log, dir);
         } else {
+            if *is_future {
+                let path = job.path.display();
+                tracing::warn!(%partition, %path, "a copy is here: its log is not cleaned");
+            }
             self.host(partition, log, dir, *is_future)?;
         }
         Ok((job.partition, Outcome::Loaded(report)))

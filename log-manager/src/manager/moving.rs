@@ -61,7 +61,8 @@ impl LogManager {
     ///
     /// # Errors
     ///
-    /// `Unknown` where there is no copy; `Offline`; `NotLoaded`; `InconsistentTopicId` where the
+    /// `Unknown` where there is no copy; `Offline`, also where the log may lie on a disk that is;
+    /// `NotLoaded`; `InconsistentTopicId` where the
     /// copy belongs to another topic of the same name; `Log` where the copy cannot be made durable;
     /// `Directory` where it cannot be renamed.
     pub fn promote_future(&self, partition: &TopicPartition) -> Result<Log, ManagerError> {
@@ -70,7 +71,13 @@ impl LogManager {
         shared.check_running()?;
         let old = match shared.hosted(partition) {
             Ok(old) => Some(old),
-            Err(ManagerError::Unknown { .. }) => None,
+            Err(ManagerError::Unknown { .. }) => {
+                // It may be on a disk that could not be listed.
+                if let Some(dir) = shared.dirs.iter().find(|dir| !dir.is_live()) {
+                    return Err(ManagerError::Offline { path: dir.path().to_path_buf() });
+                }
+                None
+            }
             Err(error) => return Err(error),
         };
         let Some(future) = shared.future(partition) else {
@@ -142,6 +149,9 @@ impl Shared {
         if let Some(old) = old {
             future.log.update_high_watermark(old.log.high_watermark()).map_err(failed)?;
         }
+        // The rename is the last step that may fail alone: two directories of one name would keep
+        // the next start from the log.
+        self.write_checkpoints(&future.dir)?;
         let name = PartitionDirName::new(partition.topic(), partition.partition());
         let renamed = future.log.take_name(name.to_string());
         renamed.map_err(|source| ManagerError::Directory { source })?;
@@ -149,7 +159,7 @@ impl Shared {
             future.dir.fail(LogError::File { source });
             return Err(ManagerError::Offline { path: future.dir.path().to_path_buf() });
         }
-        self.write_checkpoints(&future.dir)
+        Ok(())
     }
 
     /// Takes the copy of a log out of service, durably: what came back after a crash would be

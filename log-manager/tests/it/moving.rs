@@ -89,6 +89,45 @@ fn a_copy_whose_name_is_taken_stays_a_copy_and_takes_the_place_later() {
     assert_eq!(manager.log(&t(0)).unwrap().log_end_offset(), Offset::new(3));
 }
 
+/// With the name taken before its checkpoints were written, two directories of one name stood in
+/// the way of the next start.
+#[test]
+fn a_copy_whose_checkpoints_cannot_be_written_keeps_its_name() {
+    let cluster = Cluster::new(2);
+    let (manager, log, copy) = with_copy(&cluster);
+    let disk = cluster.path("d2");
+    cluster.faults.set(move |call| match call {
+        IoCall::Rename { to, .. }
+            if to.starts_with(&disk) && to.to_string_lossy().ends_with("-offset-checkpoint") =>
+        {
+            IoVerdict::Fail(io::Error::from(ErrorKind::StorageFull))
+        }
+        _ => IoVerdict::Proceed,
+    });
+    let refused = manager.promote_future(&t(0));
+    assert!(matches!(refused, Err(ManagerError::Offline { .. })), "{refused:?}");
+    assert_eq!(partitions(&cluster, "d1"), ["t-0"]);
+    assert!(partitions(&cluster, "d2")[0].ends_with("-future"));
+    cluster.faults.clear();
+    drop(manager.stop(None));
+    drop((manager, log, copy));
+    let (manager, _) = cluster.start();
+    assert_eq!(manager.dir_of(&t(0)).unwrap(), cluster.path("d1"));
+}
+
+/// A disk that cannot be listed may hold the log, with records that the copy lacks.
+#[test]
+fn a_copy_takes_no_place_while_a_disk_is_offline() {
+    let cluster = Cluster::new(2);
+    let (manager, log, copy) = with_copy(&cluster);
+    manager.stop(None).unwrap();
+    drop((manager, log, copy));
+    fs::remove_dir_all(cluster.path("d1")).unwrap();
+    fs::write(cluster.path("d1"), b"").unwrap();
+    let (manager, _) = cluster.start();
+    assert!(matches!(manager.promote_future(&t(0)), Err(ManagerError::Offline { .. })));
+}
+
 /// The log was in no map then, with its directory still there: neither the checkpoints nor the
 /// stop knew of it, and the marker vouched for it.
 #[test]

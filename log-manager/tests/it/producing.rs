@@ -199,6 +199,8 @@ fn an_index_entry_that_failed_holds_readers_back_also_after_a_truncation_behind_
     append(&log, &sequenced(8, 0, &[NOW.get()]));
     append(&log, &sequenced(8, 1, &[NOW.get()]));
     log.update_high_watermark(Offset::new(4)).unwrap();
+    log.flush(true).unwrap();
+    assert_eq!(log.recovery_point(), Offset::new(0));
     assert!(log.truncate_to(Offset::new(3)).unwrap());
     append(&log, &sequenced(8, 1, &[NOW.get()]));
     log.update_high_watermark(Offset::new(4)).unwrap();
@@ -209,6 +211,8 @@ fn an_index_entry_that_failed_holds_readers_back_also_after_a_truncation_behind_
     log.update_high_watermark(Offset::new(2)).unwrap();
     assert_eq!(log.last_stable_offset(), Offset::new(2));
     assert_eq!(disk.file("00000000000000000000.txnindex").len(), 34);
+    log.flush(true).unwrap();
+    assert_eq!(log.recovery_point(), Offset::new(2), "nothing is left to mend");
 }
 
 /// Without any snapshot, a log that was stopped cleanly counts as one without producers.
