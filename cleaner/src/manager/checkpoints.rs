@@ -108,10 +108,7 @@ impl Checkpoints {
         // Those that moved are in a file before they are out of the other. One that cannot be
         // written stays stale: its directory is told of in the next round.
         for (path, entry) in dirs.iter_mut().filter(|(path, entry)| entry.stale && *path != dir) {
-            if let Err(error) = entry.write(&self.io, path) {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(dir = %path.display(), error, "cleaner checkpoint not written");
-            }
+            drop(entry.write_or_warn(&self.io, path));
         }
         dirs.entry(dir.to_path_buf()).or_default().write(&self.io, dir)
     }
@@ -157,13 +154,10 @@ impl Checkpoints {
             let speaks_of_it = entry.offsets.offset(partition).is_some();
             entry.lower(partition, to);
             if entry.stale
-                && let Err(error) = entry.write(&self.io, dir)
+                && let Err(error) = entry.write_or_warn(&self.io, dir)
+                && speaks_of_it
             {
-                let cause: &dyn std::error::Error = &error;
-                tracing::warn!(dir = %dir.display(), error = cause, "cleaner checkpoint not written");
-                if speaks_of_it {
-                    result = Err(error);
-                }
+                result = Err(error);
             }
         }
         result
@@ -189,6 +183,13 @@ impl Entry {
         let removed = self.offsets.remove(partition)?;
         self.stale = true;
         Some(removed)
+    }
+
+    fn write_or_warn(&mut self, io: &Io, dir: &Path) -> Result<(), FileError> {
+        self.write(io, dir).inspect_err(|error| {
+            let error: &dyn std::error::Error = error;
+            tracing::warn!(dir = %dir.display(), error, "cleaner checkpoint not written");
+        })
     }
 
     fn write(&mut self, io: &Io, dir: &Path) -> Result<(), FileError> {

@@ -101,7 +101,13 @@ impl Shared {
     ///
     /// Source: `LogCleaner.CleanerThread.cleanLog` in Kafka.
     pub(super) fn failed(&self, partition: &TopicPartition, error: CleanError) -> Outcome {
-        let error = match (error, self.logs.log(partition)) {
+        let log = self.logs.log(partition);
+        // Nobody dropped the segment: its file is missing. Tried again at once, it would keep the
+        // cleaner from all other logs.
+        let is_missing =
+            matches!(&error, CleanError::Segment { source: SegmentError::Gone { .. } })
+                && log.as_ref().is_ok_and(is_file_missing);
+        let error = match (error, log) {
             (error @ CleanError::Log { source: LogError::Offline { .. } }, _) => error,
             (error, Err(_)) => {
                 tracing::info!(%partition, %error, "the log went before its cleaning ended");
@@ -109,15 +115,6 @@ impl Shared {
             }
             (CleanError::Segment { source }, Ok(log)) if CleanError::is_disk(&source) => {
                 CleanError::Log { source: log.dir_failed(source) }
-            }
-            // Nobody dropped the segment: its file is missing. Tried again at once, it would keep
-            // the cleaner from all other logs.
-            (error @ CleanError::Segment { source: SegmentError::Gone { .. } }, Ok(log))
-                if is_file_missing(&log) =>
-            {
-                metrics::failed();
-                self.stats.failed();
-                return Outcome::Failed(self.mark(partition, error));
             }
             (CleanError::Checkpoint { source }, Ok(log)) => {
                 CleanError::Log { source: log.dir_failed(source) }
@@ -130,7 +127,7 @@ impl Shared {
                 self.stats.failed();
                 Outcome::DiskFailed(Arc::new(error))
             }
-            error if error.is_stop() => {
+            error if error.is_stop() && !is_missing => {
                 tracing::info!(%partition, %error, "the cleaning ended");
                 Outcome::Stopped
             }
