@@ -19,6 +19,13 @@ fn with_two_left(manager: &LogManager) -> Log {
     log
 }
 
+/// A stop that is clean leaves such a log on the disk.
+fn stopped_with_two_left(cluster: &Cluster) {
+    let (manager, _) = cluster.start();
+    with_two_left(&manager);
+    manager.stop(None).unwrap();
+}
+
 fn append_all(log: &Log, count: usize) {
     for _ in 0..count {
         append(log, &batch(&[(None, NOW.get())]));
@@ -60,10 +67,7 @@ fn holds_three(cluster: &Cluster) {
 #[test]
 fn it_keeps_its_records_where_the_old_directory_was_removed_while_the_broker_was_down() {
     let cluster = Cluster::new(1);
-    let (manager, _) = cluster.start();
-    with_two_left(&manager);
-    manager.stop(None).unwrap();
-    drop(manager);
+    stopped_with_two_left(&cluster);
     fs::remove_dir_all(cluster.path("d1/t-0")).unwrap();
     make_again_and_crash(&cluster, cluster.start(), "d1");
     holds_three(&cluster);
@@ -72,10 +76,7 @@ fn it_keeps_its_records_where_the_old_directory_was_removed_while_the_broker_was
 #[test]
 fn it_keeps_its_records_where_the_start_has_set_the_old_one_aside() {
     let cluster = Cluster::new(1);
-    let (manager, _) = cluster.start();
-    with_two_left(&manager);
-    manager.stop(None).unwrap();
-    drop(manager);
+    stopped_with_two_left(&cluster);
     let started = cluster.options().stray_when(|_, _| true).start().unwrap();
     assert_eq!(started.1.dirs[0].stray.len(), 1);
     make_again_and_crash(&cluster, started, "d1");
@@ -105,10 +106,7 @@ fn it_keeps_its_records_where_the_deletion_of_the_old_one_was_killed_half_way() 
 #[test]
 fn it_keeps_its_records_where_a_directory_came_back_while_the_broker_ran() {
     let cluster = Cluster::new(1);
-    let (manager, _) = cluster.start();
-    with_two_left(&manager);
-    manager.stop(None).unwrap();
-    drop(manager);
+    stopped_with_two_left(&cluster);
     fs::remove_dir_all(cluster.path("d1/t-0")).unwrap();
     let started = cluster.start();
     fs::create_dir(cluster.path("d1/t-0")).unwrap();
