@@ -28,7 +28,8 @@ fn a_broker_whose_last_disk_is_gone_ends_with_an_error() {
     });
     let mut client = Client::connect(addr.expect("the broker says where it listens"));
     client.create("t", 1);
-    fs::remove_dir_all(&data).unwrap();
+    // Moved away in one step: the broker may make a file in it at any time.
+    fs::rename(&data, folder.path().join("gone")).unwrap();
     let topic = CreatableTopic::default()
         .with_name(name("u"))
         .with_num_partitions(1)
