@@ -1,38 +1,66 @@
 //! Walks the frame and block headers of a payload, without decompressing anything.
 
-/// What the headers of whole frames say about their content.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Frames {
+/// What the headers of a frame and of its blocks say about its content.
+#[derive(Clone, Copy)]
+pub(super) struct Frame {
     /// The most bytes that the blocks can inflate to.
     pub(super) bound: usize,
-    /// What the frames that name their size come to.
-    pub(super) named: u64,
-    /// Whether each frame with content names its size.
-    pub(super) all_named: bool,
+    /// The size of the content, where the frame names it.
+    pub(super) named: Option<u64>,
+    /// The most bytes of one block.
+    pub(super) max_block: usize,
+    /// Bytes before the first block, the magic included.
+    pub(super) header_len: usize,
 }
 
-/// Walks over `input`: `None` where it is not a row of whole frames, or asks for a window or
-/// dictionary that a reader will not have.
-pub(super) fn walk(input: &[u8]) -> Option<Frames> {
-    let mut rest = input;
-    let mut sum = Frames { all_named: true, ..Frames::default() };
-    while !rest.is_empty() {
-        let (magic, after) = rest.split_first_chunk()?;
-        let magic = u32::from_le_bytes(*magic);
-        rest = if magic & !0xf == SKIPPABLE_MAGIC {
-            let (len, after) = after.split_first_chunk()?;
-            after.get(usize::try_from(u32::from_le_bytes(*len)).ok()?..)?
-        } else if magic == MAGIC {
-            frame(after, &mut sum)?
-        } else {
-            return None;
-        };
+/// The frames of a payload, each with its bytes, skippable ones left out. Ends behind an `Err`.
+pub(super) struct Frames<'b> {
+    rest: &'b [u8],
+}
+
+/// What is there is no whole frame, or asks for a window or dictionary that a reader will not
+/// have.
+pub(super) struct NoFrame;
+
+impl<'b> Frames<'b> {
+    pub(super) const fn of(input: &'b [u8]) -> Self {
+        Self { rest: input }
     }
-    Some(sum)
 }
 
-/// One frame behind its magic: adds its content to `sum`, returns the bytes after it.
-fn frame<'b>(bytes: &'b [u8], sum: &mut Frames) -> Option<&'b [u8]> {
+impl<'b> Iterator for Frames<'b> {
+    type Item = Result<(&'b [u8], Frame), NoFrame>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.rest.is_empty() {
+            let whole = self.rest;
+            let (frame, after) = first(whole).unzip();
+            self.rest = after.unwrap_or_default();
+            let len = whole.len().saturating_sub(self.rest.len());
+            match frame {
+                Some(Some(frame)) => return whole.get(..len).map(|bytes| Ok((bytes, frame))),
+                Some(None) => {}
+                None => return Some(Err(NoFrame)),
+            }
+        }
+        None
+    }
+}
+
+/// The first frame of `input`, `None` for a skippable one, and the bytes after it.
+fn first(input: &[u8]) -> Option<(Option<Frame>, &[u8])> {
+    let (magic, after) = input.split_first_chunk()?;
+    let magic = u32::from_le_bytes(*magic);
+    if magic & !0xf == SKIPPABLE_MAGIC {
+        let (len, after) = after.split_first_chunk()?;
+        return Some((None, after.get(usize::try_from(u32::from_le_bytes(*len)).ok()?..)?));
+    }
+    let (frame, after) = if magic == MAGIC { frame(after)? } else { return None };
+    Some((Some(frame), after))
+}
+
+/// The frame behind its magic, and the bytes after it.
+fn frame(bytes: &[u8]) -> Option<(Frame, &[u8])> {
     let (&descriptor, rest) = bytes.split_first()?;
     let single_segment = descriptor & 0x20 != 0;
     let (window, rest) = if single_segment {
@@ -54,20 +82,17 @@ fn frame<'b>(bytes: &'b [u8], sum: &mut Frames) -> Option<&'b [u8]> {
         _ => 8,
     };
     let (content_len, rest) = rest.split_at_checked(content_len_len)?;
-    match content_len_of(content_len) {
-        Some(len) => sum.named = sum.named.saturating_add(len),
-        None => sum.all_named = false,
-    }
-    let window = window.or(content_len_of(content_len))?;
+    let named = content_len_of(content_len);
+    let window = window.or(named)?;
     let reserved = descriptor & 0x08 != 0;
     if reserved || window > MAX_WINDOW || dictionary.iter().any(|byte| *byte != 0) {
         return None;
     }
     let max_block = usize::try_from(window).ok()?.min(MAX_BLOCK);
+    let header_len = bytes.len().checked_sub(rest.len())?.checked_add(size_of_val(&MAGIC))?;
     let (bound, rest) = blocks(rest, max_block)?;
-    sum.bound = sum.bound.saturating_add(bound);
     let checksum_len = if descriptor & 0x04 == 0 { 0 } else { 4 };
-    rest.get(checksum_len..)
+    Some((Frame { bound, named, max_block, header_len }, rest.get(checksum_len..)?))
 }
 
 /// The blocks of a frame: the bound on their content, and the bytes after them.

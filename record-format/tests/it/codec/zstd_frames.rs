@@ -135,6 +135,50 @@ fn a_zstd_block_is_no_larger_than_the_window_nor_than_128_kib() {
     }
 }
 
+/// A run of 7 as a compressed block: two times a literal and one long match at distance 1.
+fn run_block(match_code: u8, bits: &[u8]) -> Vec<u8> {
+    // Two literals as they are; two sequences, whose codes do not change.
+    [&[2 << 3, 7, 7, 2, 0x54, 1, 0, match_code], bits].concat()
+}
+
+/// A frame of `blocks`, each with its kind.
+fn frame_of(header: &Header<'_>, blocks: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = vec![0x28, 0xb5, 0x2f, 0xfd, header.descriptor];
+    bytes.extend(header.fields);
+    for (index, (kind, block)) in blocks.iter().enumerate() {
+        let is_last = u32::from(index + 1 == blocks.len());
+        let word = u32::try_from(block.len()).unwrap() << 3 | kind << 1 | is_last;
+        bytes.extend(&word.to_le_bytes()[..3]);
+        bytes.extend(block);
+    }
+    bytes
+}
+
+/// The library looks at the size of a block only when it reads a frame in pieces.
+#[test]
+fn a_compressed_zstd_block_inflates_to_no_more_than_128_kib() {
+    // Matches of 32,771 and of 65,539 bytes: with their literals 65,544 and 131,080.
+    let sound = (2, run_block(51, &[0, 0, 0, 0x40]));
+    let long = (2, run_block(52, &[0, 0, 0, 0, 1]));
+    let stored = (0, vec![7; 100]);
+    for tail in [vec![], vec![stored.clone()], vec![sound.clone(), stored]] {
+        let rest_len: usize = tail.iter().map(|(kind, _)| [100, 0, 65_544][*kind as usize]).sum();
+        for (block, len) in [(&sound, 65_544), (&long, 131_080)] {
+            let blocks = [std::slice::from_ref(block), &tail].concat();
+            let content = vec![7; len + rest_len];
+            let expected = (len <= 128 << 10).then_some(&content);
+            let shape = format!("{len} and {} blocks", tail.len());
+            let unnamed = frame_of(&header(0x00, &[0x58]), &blocks);
+            assert_eq!(read(&unnamed).as_ref(), expected, "{shape}");
+            let size = u32::try_from(content.len()).unwrap().to_le_bytes();
+            let named = frame_of(&header(0xa0, &size), &blocks);
+            assert_eq!(read(&named).as_ref(), expected, "{shape}, the size named");
+            let behind = [frame(&header(0x20, &[1]), &[1], 1), unnamed].concat();
+            assert_eq!(read(&behind).is_some(), expected.is_some(), "{shape}, behind a frame");
+        }
+    }
+}
+
 #[test]
 fn a_zstd_window_may_be_of_128_mib_and_no_larger() {
     assert_eq!(read(&frame(&header(0x00, &[0x88]), b"one", 3)), Some(b"one".to_vec()));
