@@ -94,6 +94,9 @@ pub(crate) struct Shared {
     first_unstable: ArcSwapOption<LogPosition>,
     durability: Durability,
     commits: Commits,
+    /// Everything below is synced: the recovery point, or above it where a transaction without its
+    /// entry in an index holds that back. What `flush.messages` counts from.
+    flushed: AtomicI64,
     recovery_point: AtomicI64,
     keeper: Option<Arc<dyn RecoveryPointKeeper>>,
     last_flush_ms: AtomicI64,

@@ -345,7 +345,7 @@ impl Writer {
             self.cap_high_watermark(shared);
         }
         self.finish_producers(shared, prepared, next_offset)?;
-        let unflushed = next_offset.get() - shared.recovery_point.load(Ordering::Acquire);
+        let unflushed = next_offset.get() - shared.flushed.load(Ordering::Acquire);
         let flush_due = u64::try_from(unflushed).unwrap_or(0) >= config.flush_messages();
         Ok(Written::Bytes { bytes: incoming.bytes.len(), flush_due })
     }

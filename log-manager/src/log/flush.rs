@@ -12,7 +12,7 @@ use tracing::field::Empty;
 
 use super::append::offset_after;
 use super::segments::bytes_of;
-use super::{Log, LogError, Shared};
+use super::{Log, LogError, Shared, Writer};
 
 impl Log {
     /// Makes everything that was appended before the call durable, and moves the recovery point
@@ -66,8 +66,10 @@ impl Shared {
     pub(super) fn flush(&self, offset: Offset, new_recovery_point: Offset) -> Result<(), LogError> {
         let mut recovered = self.flushing.lock();
         self.health.check()?;
-        let before = Offset::new(self.recovery_point.load(Ordering::Acquire));
+        let before = Offset::new(self.flushed.load(Ordering::Acquire));
         if offset <= before {
+            // What held it back may be gone by now.
+            self.raise_recovery_point(&self.writer.lock(), new_recovery_point.min(before));
             return Ok(());
         }
         let started = Instant::now();
@@ -91,18 +93,24 @@ impl Shared {
         tracing::debug!(log = self.name(), to = new_recovery_point.get(), ?took, "flushed");
         let writer = self.writer.lock();
         if writer.truncation_count == truncation_count {
-            let target = new_recovery_point.min(self.log_end()).get();
-            // What only recovery mends lies above the recovery point, and no recovery looks below.
-            // Noted under the lock that is held here, before any flush moves past it. One that was
-            // cut away since, or lies below the log start, holds nothing back.
-            let start = self.log_start();
-            if writer.unindexed.iter().all(|txn| txn.last_offset < start) {
-                self.recovery_point.fetch_max(target, Ordering::AcqRel);
-            }
-            self.commits.raise(Offset::new(target));
+            let target = new_recovery_point.min(self.log_end());
+            self.raise_recovery_point(&writer, target);
+            self.flushed.fetch_max(target.get(), Ordering::AcqRel);
+            self.commits.raise(target);
             self.last_flush_ms.store(self.clock.now().get(), Ordering::Release);
         }
         Ok(())
+    }
+
+    /// Moves the recovery point up to `target`, below which everything is synced.
+    fn raise_recovery_point(&self, writer: &Writer, target: Offset) {
+        // What only recovery mends lies above the recovery point, and no recovery looks below.
+        // Noted under the lock that is held here, before any flush moves past it. One that was
+        // cut away since, or lies below the log start, holds nothing back.
+        let start = self.log_start();
+        if writer.unindexed.iter().all(|txn| txn.last_offset < start) {
+            self.recovery_point.fetch_max(target.get(), Ordering::AcqRel);
+        }
     }
 
     fn flush_span(&self, from: Offset, to: Offset) -> Span {

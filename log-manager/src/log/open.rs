@@ -147,6 +147,7 @@ impl LogOptions {
             first_unstable: ArcSwapOption::empty(),
             durability: self.durability,
             commits: Commits::new(loaded.recovery_point),
+            flushed: AtomicI64::new(loaded.recovery_point.get()),
             recovery_point: AtomicI64::new(loaded.recovery_point.get()),
             keeper: self.keeper,
             last_flush_ms: AtomicI64::new(now.get()),

@@ -181,6 +181,13 @@ impl Shared {
         keeper.lower(offset).map_err(|source| self.disk_failed(LogError::File { source }))
     }
 
+    /// The log ends at `offset` now: what comes there next was never synced.
+    fn lower_flushed(&self, offset: Offset) {
+        self.recovery_point.fetch_min(offset.get(), Ordering::AcqRel);
+        self.flushed.fetch_min(offset.get(), Ordering::AcqRel);
+        self.commits.lower(offset);
+    }
+
     /// Whether a cut at `offset` removes something below the recovery point.
     fn is_recovered_above(&self, offset: Offset) -> bool {
         offset < self.log_end() && offset.get() < self.recovery_point.load(Ordering::Acquire)
@@ -222,8 +229,7 @@ impl Writer {
         self.active_mut().truncate_to(offset, now)?;
         self.segments.publish_end();
         self.sync_cut(shared)?;
-        shared.recovery_point.fetch_min(offset.get(), Ordering::AcqRel);
-        shared.commits.lower(offset);
+        shared.lower_flushed(offset);
         self.cut_epochs(shared, offset, effects);
         shared.log_start.fetch_min(offset.get(), Ordering::AcqRel);
         self.rebuild_producers(shared, offset)?;
@@ -281,8 +287,7 @@ impl Writer {
         self.active = Some(next);
         shared.log_end.store(offset.get(), Ordering::Release);
         self.publish_segments(shared, list);
-        shared.recovery_point.fetch_min(offset.get(), Ordering::AcqRel);
-        shared.commits.lower(offset);
+        shared.lower_flushed(offset);
         self.epochs.clear();
         self.publish_epochs(shared);
         effects.write_epochs();

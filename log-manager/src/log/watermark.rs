@@ -159,5 +159,6 @@ impl Writer {
             self.set_high_watermark(shared, offset);
         }
         shared.recovery_point.fetch_max(offset.get(), Ordering::AcqRel);
+        shared.flushed.fetch_max(offset.get(), Ordering::AcqRel);
     }
 }

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use alluvium_log_manager::{AppendError, ErrorCode, Isolation, Log};
 use alluvium_record_format::{Offset, TxnOutcome};
 
-use crate::batches::{NOW, marker, sequenced, transactional};
+use crate::batches::{batch, NOW, marker, sequenced, transactional};
 use crate::disk::{Disk, append, append_marker, is_about, try_append};
 
 fn code(error: &AppendError) -> ErrorCode {
@@ -186,6 +186,41 @@ fn an_index_entry_that_failed_is_made_by_the_next_start_also_after_a_roll_and_a_
         log.flush(false).unwrap();
         assert_eq!(log.recovery_point(), Offset::new(3), "it moves again");
     }
+}
+
+/// FR-085: the recovery point that stays below the marker is not what flushes are counted from.
+#[test]
+fn an_index_entry_that_failed_makes_neither_each_append_nor_each_tick_sync() {
+    let disk = Disk::with(|config| config.flush_messages(4).flush_ms(1000));
+    let log = disk.open_clean();
+    append(&log, &transactional(7, 0));
+    append_marker_without_entry(&disk, &log, 0);
+    disk.faults.clear();
+    log.flush(false).unwrap();
+    let syncs = |work: &dyn Fn()| {
+        disk.faults.calls.lock().unwrap().clear();
+        work();
+        let calls = disk.faults.calls.lock().unwrap();
+        calls.iter().filter(|call| call.starts_with("sync")).count()
+    };
+    let one = || {
+        append(&log, &batch(&[(None, NOW.get())]));
+    };
+    let tick = || {
+        disk.clock.advance_ms(1000);
+        log.flush_if_due().unwrap();
+    };
+    assert_eq!([(); 3].map(|()| syncs(&one)), [0; 3]);
+    assert_ne!(syncs(&one), 0, "the fourth since the flush");
+    assert_eq!([(); 3].map(|()| syncs(&one)), [0; 3]);
+    assert_ne!(syncs(&tick), 0, "three records wait");
+    assert_eq!(syncs(&tick), 0, "nothing has come since");
+    assert_eq!(log.recovery_point(), Offset::new(0));
+    // What held it back goes: no new sync is needed to say so.
+    log.update_high_watermark(Offset::new(9)).unwrap();
+    log.increment_log_start_offset(Offset::new(2)).unwrap();
+    assert_eq!(syncs(&|| log.flush(false).unwrap()), 0);
+    assert_eq!(log.recovery_point(), log.log_end_offset());
 }
 
 /// FR-085: a truncation takes the producers from a snapshot, which knows the transaction as ended.
