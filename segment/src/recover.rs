@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use alluvium_record_format::{Corruption, Entry, Offset, Position, Timestamp};
+use alluvium_record_format::{CorruptKind, Corruption, Entry, Offset, Position, Timestamp};
 use alluvium_sparse_index::{BatchInfo, BuiltIndexes, IndexBuilder, Refusal, TimeEntry};
 
 use crate::active::has_blocks_ahead;
@@ -38,11 +38,13 @@ pub enum ScanStop {
     Damaged(Corruption),
     /// The batch ends at an offset that does not fit: the segment must be split.
     OffsetOverflow(Offset),
-    /// The batch ends below the last indexed one. Kafka empties the segment.
+    /// A batch before this one has reached its last offset already: what is appended behind it
+    /// would give out offsets twice. Kafka looks at batches with an index entry alone, and empties
+    /// the segment.
     OutOfOrder {
         /// The last offset of the batch.
         found: Offset,
-        /// The last offset in the index.
+        /// The last offset before it.
         last: Offset,
     },
     /// The visitor refused the batch.
@@ -179,8 +181,16 @@ impl Scanned {
         visitor: &mut dyn FnMut(&Entry<'_>) -> ControlFlow<()>,
     ) -> Result<(), ScanStop> {
         let info = entry_info(entry, self.end);
-        if info.last_offset.relative_to(self.base).is_none() {
-            return Err(ScanStop::OffsetOverflow(info.last_offset));
+        let found = info.last_offset;
+        if found < self.base {
+            return Err(ScanStop::Damaged(CorruptKind::out_of_range(found.get()).at(self.end)));
+        }
+        if found.relative_to(self.base).is_none() {
+            return Err(ScanStop::OffsetOverflow(found));
+        }
+        if found < self.next_offset {
+            let last = Offset::new(self.next_offset.get().saturating_sub(1));
+            return Err(ScanStop::OutOfOrder { found, last });
         }
         if visitor(entry).is_break() {
             return Err(ScanStop::Refused);
@@ -188,7 +198,7 @@ impl Scanned {
         if let Err(refusal) = self.builder.push(info) {
             return Err(match refusal {
                 Refusal::OutOfOrder { last, found, .. } => ScanStop::OutOfOrder { found, last },
-                _ => ScanStop::OffsetOverflow(info.last_offset),
+                _ => ScanStop::OffsetOverflow(found),
             });
         }
         if let Some(timestamp) = info.max_timestamp

@@ -190,17 +190,35 @@ fn the_visitor_sees_every_sound_batch_and_can_refuse_one() {
     assert_eq!(fixture.names(), [LOG]);
 }
 
+/// Whether the batches have index entries or, as with Kafka's interval, not one of them.
 #[test]
-fn offsets_that_go_back_stop_the_scan_at_the_index() {
+fn offsets_that_go_back_stop_the_scan_at_the_first_batch_that_has_them() {
+    for config in [every_batch(), SegmentConfig::new()] {
+        let fixture = Fixture::new();
+        let [first, second, third] = [0, 118, 236].map(|at| three()[at..at + 118].to_vec());
+        fixture.put(LOG, &[first.clone(), second.clone(), first.clone(), third].concat());
+        let segment = fixture.open_with(0, config);
+        let scan = segment.scan(&mut |_| ControlFlow::Continue(())).unwrap();
+        let (found, last) = (Offset::new(2), Offset::new(5));
+        assert_eq!(scan.stop, Some(ScanStop::OutOfOrder { found, last }));
+        assert_eq!((scan.batch_count, scan.next_offset), (2, Offset::new(6)));
+        segment.apply_scan(&scan).unwrap();
+        assert_eq!(fixture.bytes(LOG), [first, second].concat());
+        assert_eq!(segment.next_offset().unwrap(), Offset::new(6));
+        segment.apply_scan(&scan.emptied(Offset::new(0))).unwrap();
+        assert!(fixture.bytes(LOG).is_empty());
+        assert_eq!(segment.next_offset().unwrap(), Offset::new(0));
+    }
+}
+
+#[test]
+fn a_batch_below_the_base_offset_of_its_segment_is_damage() {
     let fixture = Fixture::new();
-    fixture.put(LOG, &[three(), one()].concat());
-    let segment = fixture.open(0);
-    let scan = segment.scan(&mut |_| ControlFlow::Continue(())).unwrap();
-    let (found, last) = (Offset::new(0), Offset::new(8));
-    assert_eq!(scan.stop, Some(ScanStop::OutOfOrder { found, last }));
-    segment.apply_scan(&scan.emptied(Offset::new(0))).unwrap();
-    assert!(fixture.bytes(LOG).is_empty());
-    assert_eq!(segment.next_offset().unwrap(), Offset::new(0));
+    fixture.put("00000000000000000005.log", &three());
+    let segment = fixture.open(5);
+    let scan = segment.recover(&mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(matches!(scan.stop, Some(ScanStop::Damaged(_))), "{:?}", scan.stop);
+    assert_eq!(segment.size_bytes(), 0);
 }
 
 #[test]
