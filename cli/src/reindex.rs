@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use alluvium_log_manager::LogConfig;
+use alluvium_record_format::{CorruptKind, Offset};
 use alluvium_segment::{DirLock, FilePool, PartitionDir, Segment, SegmentError};
 use alluvium_sparse_index::{BatchInfo, BuiltIndexes, IndexBuilder};
 use clap::Args;
@@ -153,19 +154,34 @@ fn build(
     let file = LogFile::open(log)?;
     let mut builder = IndexBuilder::new(files.base, config.index_interval_bytes());
     let mut walk = Walk::new(&file, 0);
-    let is_whole = loop {
+    let (mut next_offset, mut is_whole) = (files.base, true);
+    loop {
         let head = match walk.step()? {
             Step::Entry(head) => head,
-            other => break !other.name(log, console)?,
+            other => {
+                is_whole &= !other.name(log, console)?;
+                break;
+            }
         };
+        if head.last_offset < next_offset {
+            console.damage(
+                log,
+                head.position,
+                CorruptKind::out_of_range(head.last_offset.get()),
+            )?;
+            is_whole = false;
+            continue;
+        }
         let size = u32::try_from(head.size).unwrap_or(u32::MAX);
         let position = position_of(head.position);
         let info = BatchInfo::new(head.last_offset, position, size, head.max_timestamp);
         if let Err(refusal) = builder.push(info) {
             console.damage(log, head.position, refusal)?;
-            break false;
+            is_whole = false;
+            continue;
         }
-    };
+        next_offset = Offset::new(head.last_offset.get().saturating_add(1));
+    }
     Ok((builder.finish().unwrap_or_default(), is_whole))
 }
 

@@ -69,6 +69,12 @@ impl IndexBuilder {
         due.time.map_or(Ok(()), |time| self.push_time(time))
     }
 
+    /// Gives the next batch an entry, however near the last one is: one behind bytes that are no
+    /// batch, where no walk from an entry before arrives.
+    pub const fn make_next_due(&mut self) {
+        self.rule.make_next_due();
+    }
+
     /// Appends the final entry of the time index, and returns the bytes.
     ///
     /// # Errors

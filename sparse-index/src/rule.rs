@@ -121,6 +121,12 @@ impl IndexRule {
         self.max_timestamp = max_timestamp;
     }
 
+    /// Gives the next batch an entry, however near the last one is: one behind bytes that are no
+    /// batch, where no walk from an entry before arrives.
+    pub const fn make_next_due(&mut self) {
+        self.bytes_since_last_entry = u64::MAX;
+    }
+
     /// The largest timestamp so far, with the last offset of the first batch that had it:
     /// the final entry of the time index. `None` while no batch had a timestamp.
     #[must_use]

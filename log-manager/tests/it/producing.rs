@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use alluvium_log_manager::{AppendError, ErrorCode, Isolation, Log};
 use alluvium_record_format::{Offset, TxnOutcome};
 
-use crate::batches::{batch, NOW, marker, sequenced, transactional};
+use crate::batches::{NOW, batch, marker, sequenced, transactional};
 use crate::disk::{Disk, append, append_marker, is_about, try_append};
 
 fn code(error: &AppendError) -> ErrorCode {

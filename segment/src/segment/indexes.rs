@@ -357,7 +357,7 @@ impl Segment {
         self.rebuild_indexes().map(drop)
     }
 
-    fn open_offset_index(&self) -> Result<OffsetHints, SegmentError> {
+    pub(super) fn open_offset_index(&self) -> Result<OffsetHints, SegmentError> {
         self.check_alive()?;
         let dir = self.dir.pin();
         let path = dir.join(self.name(FileKind::OffsetIndex).to_string());

@@ -1,12 +1,17 @@
 //! Builds the indexes of a segment again from its log.
 
+use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use alluvium_record_format::{CorruptClass, Corruption, Offset};
-use alluvium_sparse_index::{BatchInfo, BuiltIndexes, IndexBuilder, OffsetIndex, TimeIndex};
+use alluvium_record_format::{CorruptClass, Corruption, Offset, Position};
+use alluvium_sparse_index::{
+    BatchInfo, BuiltIndexes, IndexBuilder, OffsetEntry, OffsetIndex, TimeIndex,
+};
+use arc_swap::Guard;
 
-use super::{Largest, Segment};
+use super::{Largest, OffsetHints, Segment};
 use crate::error::{IoOp, SegmentError};
 use crate::headers::{BatchAt, HeaderScan, SCRATCH_BYTES, Step};
 use crate::names::FileKind;
@@ -16,8 +21,10 @@ impl Segment {
     /// place of what is there. Returns false, and does nothing, while the segment is active: its
     /// writer knows its indexes.
     ///
-    /// Steps over the log by its headers and does not check content; what lies behind damage gets
-    /// no entries.
+    /// Steps over the log by its headers and does not check content. A batch that ends at or below
+    /// an offset before it gets no entry. Damage is passed by the index that there was: the walk
+    /// goes on at its next entry that fits the log, so that what it reached stays reachable.
+    /// Without such an entry, what lies behind the damage gets none.
     ///
     /// # Errors
     ///
@@ -28,10 +35,7 @@ impl Segment {
         if self.is_active() {
             return Ok(false);
         }
-        let mut builder = IndexBuilder::new(self.base, self.config().index_interval_bytes);
-        self.for_each_batch(|batch| builder.push(batch_info(batch)).is_ok())?;
-        // Refused is a final time entry below the last one, which the rule never makes.
-        let built = builder.finish().unwrap_or_default();
+        let built = Rebuild::new(self).run()?;
         // What readers learned of the entries counts no more, nor what they learn meanwhile.
         let truncation = self.begin_truncation();
         self.replace_indexes(&built)?;
@@ -162,6 +166,98 @@ impl Segment {
         })?;
         let whole = damage.is_none_or(|damage| damage.class() == CorruptClass::Incomplete);
         Ok(sound && whole && open.is_none() && next.is_none())
+    }
+}
+
+/// A rebuild of both indexes under way.
+struct Rebuild<'s> {
+    segment: &'s Segment,
+    builder: IndexBuilder,
+    /// The offset after the last batch with or without an entry.
+    next_offset: Offset,
+    /// The index that there was, if it can be read, and its first entry not yet passed.
+    old: Option<Arc<OffsetHints>>,
+    slot: usize,
+}
+
+impl<'s> Rebuild<'s> {
+    fn new(segment: &'s Segment) -> Self {
+        let old = segment.offset_index.get(segment.dir.pool(), || segment.open_offset_index());
+        Self {
+            segment,
+            builder: IndexBuilder::new(segment.base, segment.config().index_interval_bytes),
+            next_offset: segment.base,
+            old: old.ok().and_then(Guard::into_inner),
+            slot: 0,
+        }
+    }
+
+    fn run(mut self) -> Result<BuiltIndexes, SegmentError> {
+        let file = self.segment.log_file()?;
+        let (mut at, mut resumed) = (Position::new(0), None);
+        loop {
+            at = self.walk(&file, at, resumed)?;
+            resumed = self.entry_behind(at);
+            match resumed {
+                Some(entry) => at = entry.position,
+                // Refused is a final time entry below the last one, which the rule never makes.
+                None => return Ok(self.builder.finish().unwrap_or_default()),
+            }
+        }
+    }
+
+    /// Takes the batches from byte `at` on, unless the entry that led there is of another one.
+    /// Returns the byte behind the last.
+    fn walk(
+        &mut self,
+        file: &File,
+        mut at: Position,
+        mut resumed: Option<OffsetEntry>,
+    ) -> Result<Position, SegmentError> {
+        let segment = self.segment;
+        let path = || segment.path(FileKind::Log);
+        let range = (at.get(), segment.size_bytes());
+        let mut scan = HeaderScan::new(segment.dir.io(), file, &path, range, SCRATCH_BYTES);
+        while let Step::Batch(batch) = scan.step()? {
+            let entry = resumed.take();
+            if entry.is_some_and(|entry| !self.is_of(entry, &batch)) {
+                break;
+            }
+            if entry.is_some() {
+                self.builder.make_next_due();
+            }
+            self.take(&batch);
+            at = batch.end();
+        }
+        Ok(at)
+    }
+
+    fn take(&mut self, batch: &BatchAt) {
+        if batch.last_offset < self.next_offset {
+            return;
+        }
+        // Refused is an offset that no index can hold: no damage to those that follow.
+        if self.builder.push(batch_info(batch)).is_ok() {
+            self.next_offset = batch.next_offset();
+        }
+    }
+
+    /// The next entry of the old index that points behind byte `at`, and not past the log.
+    fn entry_behind(&mut self, at: Position) -> Option<OffsetEntry> {
+        let old = self.old.as_ref()?;
+        let end = self.segment.size_bytes();
+        loop {
+            let entry = old.entry(self.slot)?;
+            self.slot += 1;
+            if entry.position > at && entry.position.get() < end {
+                return Some(entry);
+            }
+        }
+    }
+
+    /// Whether the entry is that of `batch`, or of an append that began with it.
+    fn is_of(&self, entry: OffsetEntry, batch: &BatchAt) -> bool {
+        (self.next_offset..=entry.offset).contains(&batch.base_offset)
     }
 }
 

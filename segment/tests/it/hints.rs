@@ -129,6 +129,57 @@ fn an_entry_with_an_offset_that_no_batch_ends_at_is_wrong() {
     assert_eq!(fixture.bytes(INDEX), hex("00000005 00000076 | 00000008 000000ec"));
 }
 
+/// A length that lies in the second of eight batches, and a wrong entry: whether that lies before
+/// the damage, at it or behind, the sound batches that had an entry keep one.
+#[test]
+fn a_wrong_entry_does_not_cost_what_lies_behind_damage() {
+    let batches: Vec<_> = (0..8).map(|base| moved(&one(), base)).collect();
+    let len = u32::try_from(one().len()).unwrap();
+    let entry = |offset: u32, at: u32| [offset.to_be_bytes(), at.to_be_bytes()].concat();
+    let sound = |offset: u32| entry(offset, offset * len);
+    for wrong in 1..7 {
+        for lie in [1, 0x7fff_ffff_u32] {
+            let fixture = Fixture::new();
+            let mut log = batches.concat();
+            log[one().len() + 8..][..4].copy_from_slice(&lie.to_be_bytes());
+            fixture.put(LOG, &log);
+            let index =
+                (1..8).map(|it| if it == wrong { entry(it, it * len + 3) } else { sound(it) });
+            fixture.put(INDEX, &index.collect::<Vec<_>>().concat());
+            fixture.put(TIME_INDEX, b"");
+            // The rule alone would give the first batch behind the damage no entry.
+            let segment = fixture.open_with(0, SegmentConfig::new());
+            let _ = base_at_or_damage(&segment, i64::from(wrong));
+            for offset in (2..8).filter(|offset| *offset != i64::from(wrong)) {
+                assert_eq!(base_at(&segment, offset), Some(offset), "{wrong} wrong, {lie}");
+            }
+            assert_eq!(base_at(&segment, 0), Some(0));
+            assert!(base_at_or_damage(&segment, 1).is_none(), "the damaged one");
+        }
+    }
+}
+
+/// The base offset of the batch at `offset`; `None` where damage is in the way.
+fn base_at_or_damage(segment: &Segment, offset: i64) -> Option<i64> {
+    let end = Some(Position::new(segment.size_bytes()));
+    match segment.read(Offset::new(offset), 1, end, true) {
+        Err(SegmentError::Corrupt { .. }) => None,
+        found => found.unwrap().map(|slice| slice.base_offset().get()),
+    }
+}
+
+/// What an append would refuse, in a log that somebody has put together.
+#[test]
+fn a_batch_that_falls_back_gets_no_entry_and_hides_nothing_behind_it() {
+    let fixture = Fixture::new();
+    let parts = [0, 1, 2, 0, 1, 3, 4].map(|base| moved(&one(), base));
+    fixture.put(LOG, &parts.concat());
+    let segment = fixture.open(0);
+    segment.rebuild_indexes().unwrap();
+    assert_eq!([0, 1, 2, 3, 4].map(|offset| base_at(&segment, offset)), [0, 1, 2, 3, 4].map(Some));
+    assert_eq!(fixture.bytes(INDEX).len(), 4 * 8);
+}
+
 /// FR-063: a torn tail under a clean marker is seen when the segment is to be written to.
 #[test]
 fn a_segment_with_a_torn_tail_is_not_opened_for_writing() {
