@@ -96,7 +96,8 @@ impl Loader<'_> {
             // Before the cut: a crash between must not leave a hole that looks sound.
             self.remove_behind(base, Reason::AfterCut(found.next_offset))?;
         }
-        self.write_indexes(recovery, found).map_err(|e| self.failed(e))?;
+        let is_walked = is_cut || found.kept_bytes == file_bytes;
+        self.write_indexes(recovery, found, is_walked).map_err(|e| self.failed(e))?;
         if is_cut {
             self.cut(base, file_bytes, found).map_err(|e| self.failed(e))?;
         }
@@ -122,7 +123,14 @@ impl Loader<'_> {
         self.config.clean_shutdown || recovery.damage == Damage::Keep
     }
 
-    fn write_indexes(&mut self, recovery: Recovery, found: &Found) -> Result<(), FileError> {
+    /// Writes the indexes where they differ. Behind damage that no walk passes, those that are
+    /// there know more than what was found: they stay.
+    fn write_indexes(
+        &mut self,
+        recovery: Recovery,
+        found: &Found,
+        is_walked: bool,
+    ) -> Result<(), FileError> {
         // The offset index last: it is the one that a later start misses.
         let files = [
             (FileKind::TimeIndex, &found.indexes.time_index),
@@ -132,6 +140,9 @@ impl Loader<'_> {
         for (kind, bytes) in files {
             let name = SegmentFileName::new(recovery.base, kind);
             let is_there = self.directory.has(recovery.base, kind);
+            if !is_walked && is_there && self.is_readable(name)? {
+                continue;
+            }
             // A segment without aborted transactions has no such file.
             let is_needed = is_there || kind != FileKind::TransactionIndex || !bytes.is_empty();
             let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
@@ -144,6 +155,15 @@ impl Loader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether the entries of an index can be read, right or wrong.
+    fn is_readable(&mut self, index: SegmentFileName) -> Result<bool, FileError> {
+        match index.kind {
+            FileKind::TransactionIndex => self.directory.is_txn_index_sound(index.offset),
+            FileKind::TimeIndex => Ok(!self.directory.is_time_index_cut(index.offset)?),
+            _ => self.directory.is_offset_index_whole(index),
+        }
     }
 
     fn cut(&mut self, base: Offset, file_bytes: u32, found: &Found) -> Result<(), FileError> {

@@ -49,6 +49,11 @@ impl Directory {
         Ok(if is_whole && !is_padding { IndexEnd::Entry(entry) } else { IndexEnd::Damaged })
     }
 
+    /// Whether an offset index ends with an entry.
+    pub(super) fn is_offset_index_whole(&self, index: SegmentFileName) -> Result<bool, FileError> {
+        Ok(matches!(self.last_entry(index)?, IndexEnd::Entry(_)))
+    }
+
     /// Whether a time index is cut inside an entry.
     pub(super) fn is_time_index_cut(&mut self, base: Offset) -> Result<bool, FileError> {
         let len = self.len(SegmentFileName::new(base, FileKind::TimeIndex))?;

@@ -94,6 +94,44 @@ fn a_transaction_index_longer_than_its_log_is_made_new_and_not_read() {
     }
 }
 
+/// A length that lies in a sealed segment that counts as synced, and one index of it that must be
+/// made anew: the others know what lies behind the damage.
+#[test]
+fn a_sealed_segment_with_damage_keeps_the_indexes_that_it_has() {
+    let names = ["index", "timeindex", "txnindex"].map(|kind| format!("{:020}.{kind}", 0));
+    let mut log = TestBatch::new(0, 1).producer(7, 0, 0).transactional().bytes();
+    let damaged = log.len();
+    log.extend(TestBatch::new(1, 1).bytes());
+    log.extend(marker(2, (7, 0), TxnOutcome::Abort, 0));
+    log.extend((3..6).flat_map(|base| TestBatch::new(base, 1).bytes()));
+    let next = TestBatch::new(6, 1).bytes();
+    let sound = Disk::new();
+    sound.segment_with_indexes(0, &log);
+    sound.load(&unclean());
+    let indexes = sound.files();
+    assert_ne!(indexes[&names[2]].len(), 0);
+    log[damaged + 8..][..4].copy_from_slice(&[0; 4]);
+    for lost in [0, 2] {
+        let disk = Disk::new();
+        disk.segment_with_indexes(0, &log);
+        disk.segment_with_indexes(6, &next);
+        for name in &names {
+            disk.write(name, &indexes[name]);
+        }
+        match lost {
+            2 => disk.write(&names[2], b"no index"),
+            _ => std::fs::remove_file(disk.path().join(&names[0])).unwrap(),
+        }
+        let loaded = disk.load(&clean(7));
+        assert_eq!(loaded.log_end_offset.get(), 7);
+        let files = disk.files();
+        for (at, name) in names.iter().enumerate().filter(|(at, _)| *at != lost) {
+            assert_eq!(files[name], indexes[name], "{at}, {lost} lost");
+        }
+        assert_ne!(files[&names[lost]], indexes[&names[lost]], "as far as it can be walked");
+    }
+}
+
 /// What was open at its first offset is replayed beside the snapshots, which stay as they are.
 #[test]
 fn a_segment_recovered_after_a_clean_stop_knows_the_transactions_before_it() {
