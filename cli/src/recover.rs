@@ -197,6 +197,10 @@ fn warning(warning: &Warning) -> String {
             "segment {base_offset} reaches to offset {reaches}, the last segment to {end}: the log \
              ends at {reaches}"
         ),
+        Warning::Covered { base_offset, reaches, next, .. } => format!(
+            "segment {base_offset} reaches to offset {reaches}, the next one begins at {next}: \
+             readers do not see what it holds from there on"
+        ),
         Warning::EpochsRebuilt(damage) => {
             format!("damaged leader epochs, rebuilt from the log: {damage}")
         }

@@ -7,6 +7,7 @@ mod engine;
 mod error;
 mod leftovers;
 mod make;
+mod overlap;
 mod plan;
 mod progress;
 mod recover;

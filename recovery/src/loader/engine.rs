@@ -24,7 +24,7 @@ pub(super) struct Loader<'p> {
     pub(super) report: LoadReport,
     pub(super) progress: &'p mut dyn FnMut(Progress) -> ControlFlow<()>,
     /// The last segment and the offset after its last batch.
-    end: Option<(Offset, Offset)>,
+    pub(super) end: Option<(Offset, Offset)>,
     /// Segments that would be split if they were not damaged.
     pub(super) unsplit: BTreeSet<Offset>,
 }
@@ -271,37 +271,6 @@ impl<'p> Loader<'p> {
         Ok(())
     }
 
-    /// Where a sealed segment reaches beyond the end of the last one, as behind stray files that
-    /// somebody put there, the log ends where it does: an append at a lower offset would be
-    /// acknowledged, and hidden from readers that come along the old records of that offset.
-    fn pass_overlap(&mut self) -> Result<(), FileError> {
-        let bases = self.directory.bases();
-        let ([sealed @ .., last], Some((_, end))) = (bases.as_slice(), self.end) else {
-            return Ok(());
-        };
-        // Segments without a record say nothing about those before them.
-        for base_offset in sealed.iter().rev().copied() {
-            let tail = self.directory.tail(SegmentFileName::new(base_offset, FileKind::Log))?;
-            let reaches = tail.next_offset;
-            // An offset that does not fit is damage; it is seen to elsewhere.
-            if reaches == base_offset || overflow(base_offset, reaches).is_some() {
-                continue;
-            }
-            if reaches > end {
-                tracing::warn!(
-                    base_offset = base_offset.get(),
-                    reaches = reaches.get(),
-                    end = end.get(),
-                    "a segment reaches beyond the end of the last one"
-                );
-                self.report.warnings.push(Warning::Overlap { base_offset, reaches, end });
-                self.end = Some((*last, reaches));
-            }
-            break;
-        }
-        Ok(())
-    }
-
     /// A log that ends before it starts has lost its segments, or its start ran ahead: what is
     /// left of it goes. Returns whether no segment is left.
     fn clear_if_start_is_beyond_end(&mut self) -> Result<bool, LoadError> {
@@ -376,7 +345,7 @@ impl<'p> Loader<'p> {
 }
 
 /// The last offset of a segment that ends at `next_offset`, if it does not fit.
-fn overflow(base: Offset, next_offset: Offset) -> Option<Offset> {
+pub(super) fn overflow(base: Offset, next_offset: Offset) -> Option<Offset> {
     let last = Offset::new(next_offset.get().saturating_sub(1));
     (last > base && last.relative_to(base).is_none()).then_some(last)
 }

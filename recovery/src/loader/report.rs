@@ -76,6 +76,19 @@ pub enum Warning {
         /// The offset after the last record of the last segment.
         end: Offset,
     },
+    /// A segment reaches beyond the start of the next one, and not beyond the end of the log. A
+    /// stray or misnamed file lies between, or is the segment: readers that come along do not see
+    /// what the segment holds from there on. Looked for at the end of a log, and where recovery
+    /// has read it.
+    #[non_exhaustive]
+    Covered {
+        /// The base offset of the segment.
+        base_offset: Offset,
+        /// The offset after its last record.
+        reaches: Offset,
+        /// The base offset of the next segment.
+        next: Offset,
+    },
     /// The leader epochs were damaged and have been rebuilt from the log.
     EpochsRebuilt(Damage),
     /// A batch of a producer that no leader would have taken; producer state passes over it.
