@@ -41,21 +41,20 @@ settings! {
     retention_check_interval_ms: u64 = 300_000, "log.retention.check.interval.ms",
         Bounds::Int(1, i64::MAX);
 
-    /// Milliseconds between two looks for logs to flush; `i64::MAX` for never.
-    flush_check_interval_ms: u64 = NEVER, "log.flush.scheduler.interval.ms",
-        Bounds::Int(0, i64::MAX);
+    /// Milliseconds between two looks for logs to flush; `i64::MAX` for never, 0 for one look.
+    flush_check_interval_ms: u64 = NEVER, "log.flush.scheduler.interval.ms", Bounds::Period;
 
-    /// Milliseconds between two writes of the recovery points.
+    /// Milliseconds between two writes of the recovery points, 0 for one write.
     recovery_point_interval_ms: u64 = 60_000, "log.flush.offset.checkpoint.interval.ms",
         Bounds::Int(0, I32_MAX);
 
-    /// Milliseconds between two writes of the log start offsets.
+    /// Milliseconds between two writes of the log start offsets, 0 for one write.
     log_start_interval_ms: u64 = 60_000, "log.flush.start.offset.checkpoint.interval.ms",
         Bounds::Int(0, I32_MAX);
 
-    /// Milliseconds between two writes of the high watermarks.
+    /// Milliseconds between two writes of the high watermarks, 0 for one write.
     high_watermark_interval_ms: u64 = 5_000, "replica.high.watermark.checkpoint.interval.ms",
-        Bounds::Int(0, i64::MAX);
+        Bounds::Period;
 
     /// Milliseconds from the start to the first run of each of these.
     initial_delay_ms: u64 = 30_000, "log.initial.task.delay.ms", Bounds::Int(0, i64::MAX);
@@ -78,10 +77,11 @@ settings! {
     /// Whether compacted logs are cleaned.
     cleaner_enable: bool = true, "log.cleaner.enable", Bounds::Any;
 
-    /// Threads that clean.
-    cleaner_threads: u32 = 1, "log.cleaner.threads", Bounds::Int(0, I32_MAX);
+    /// Threads that clean, at least 1.
+    cleaner_threads: u32 = 1, "log.cleaner.threads", Bounds::Int(1, I32_MAX);
 
-    /// Bytes for the keys that the cleaner knows at a time, of all its threads.
+    /// Bytes for the keys that the cleaner knows at a time, of all its threads: more than 1 MiB for
+    /// each.
     cleaner_dedupe_buffer_bytes: u64 = 128 << 20, "log.cleaner.dedupe.buffer.size",
         Bounds::Int(0, i64::MAX);
 
@@ -124,6 +124,10 @@ impl BrokerConfigBuilder {
     /// `Value` with the key outside its bounds.
     pub fn build(self) -> Result<BrokerConfig, ConfigError> {
         self.check()?;
+        // Kafka checks this with the cleaner off too.
+        let least = u64::from(self.0.cleaner_threads) * LEAST_DEDUPE_BYTES;
+        let bounds = Bounds::Int(i64::try_from(least).unwrap_or(i64::MAX), i64::MAX);
+        self.0.cleaner_dedupe_buffer_bytes.check("log.cleaner.dedupe.buffer.size", &bounds)?;
         Ok(BrokerConfig(std::sync::Arc::new(self.0)))
     }
 }
@@ -209,6 +213,11 @@ fn all_keys() -> Vec<&'static str> {
     BrokerConfig::KEYS.iter().copied().chain(synonyms).collect()
 }
 
+/// Bytes for the keys of one thread of the cleaner.
+///
+/// Source: `KafkaConfig.validateValues` in Kafka.
+const LEAST_DEDUPE_BYTES: u64 = (1 << 20) + 1;
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -292,6 +301,7 @@ mod tests {
         for text in ["0", "-1", "NaN", "fast", ""] {
             let refused = rate(text).unwrap_err().to_string();
             let key = "log.cleaner.io.max.bytes.per.second";
+            let text = if text.is_empty() { "empty" } else { text };
             assert_eq!(refused, format!("`{key}` is {text}, expected a number above 0"));
         }
         let refused = BrokerConfig::builder().cleaner_max_bytes_per_second(Some(0)).build();

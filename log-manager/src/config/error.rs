@@ -16,7 +16,7 @@ pub enum ConfigError {
         nearest: Option<&'static str>,
     },
     /// The value is not of its kind, or outside its bounds.
-    #[error("`{key}` is {value}, expected {expected}")]
+    #[error("`{key}` is {}, expected {expected}", shown(value))]
     #[non_exhaustive]
     Value {
         /// Kafka's key.
@@ -81,11 +81,15 @@ impl fmt::Display for Expected {
             Self::Ratio => f.write_str("a number from 0 to 1"),
             Self::Positive => f.write_str("a number above 0"),
             Self::Boolean => f.write_str("true or false"),
-            Self::Paths => f.write_str("paths of directories"),
+            Self::Paths => f.write_str("paths of directories, with commas between"),
             Self::OneOf(words) => write!(f, "one of {}", words.join(", ")),
             Self::ListOf(words) => write!(f, "a list of {}", words.join(", ")),
         }
     }
+}
+
+fn shown(value: &str) -> &str {
+    if value.is_empty() { "empty" } else { value }
 }
 
 fn hint(nearest: Option<&str>) -> String {

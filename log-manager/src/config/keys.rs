@@ -1,7 +1,8 @@
 //! Keys: those of other parts of a broker, and the nearest known one to a misspelled one.
 
-/// Topic keys of Kafka's that concern replication and tiered storage.
+/// Topic keys of Kafka's that concern groups, replication and tiered storage.
 pub(super) const OTHER: &[&str] = &[
+    "errors.deadletterqueue.group.enable",
     "follower.replication.throttled.replicas",
     "leader.replication.throttled.replicas",
     "local.retention.bytes",

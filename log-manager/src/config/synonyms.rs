@@ -25,6 +25,8 @@ impl Target {
 pub(super) enum Unit {
     /// As it is.
     Same,
+    /// As it is, and only a whole number where a finer synonym wins.
+    Period,
     /// Whole hours, at least so many, as milliseconds.
     Hours(i64),
     /// How long records are kept, in units of so many milliseconds. Any negative number is for
@@ -40,6 +42,8 @@ impl Unit {
     fn convert(self, key: &'static str, text: &str, wins: bool) -> Result<String, ConfigError> {
         let (bounds, factor) = match self {
             Self::Same => return Ok(text.to_owned()),
+            Self::Period if wins => return Ok(text.to_owned()),
+            Self::Period => (Bounds::Period, 1),
             Self::Hours(min) => (Bounds::Int(min, I32_MAX), 3_600_000),
             Self::Kept(factor) => {
                 let (min, max) =
@@ -108,7 +112,7 @@ pub(super) const SYNONYMS: &[(&[(&str, Unit)], Target)] = &[
     (&[same("log.index.interval.bytes")], Target::Log("index.interval.bytes")),
     (&[same("log.flush.interval.messages")], Target::Log("flush.messages")),
     (
-        &[same("log.flush.interval.ms"), same("log.flush.scheduler.interval.ms")],
+        &[same("log.flush.interval.ms"), ("log.flush.scheduler.interval.ms", Unit::Period)],
         Target::Log("flush.ms"),
     ),
     (&[same("log.retention.bytes")], Target::Log("retention.bytes")),

@@ -52,6 +52,8 @@ pub enum CompressionType {
 pub(super) enum Bounds {
     Int(i64, i64),
     IntNotZero(i64, i64),
+    /// Milliseconds from one run to the next; 0 is only one run, and so is any number below it.
+    Period,
     Ratio,
     /// Above 0, or no limit at all.
     Rate,
@@ -63,6 +65,7 @@ impl Bounds {
         match self {
             Self::Int(min, max) => Expected::Integer { min, max },
             Self::IntNotZero(min, max) => Expected::NonZeroInteger { min, max },
+            Self::Period => Expected::Integer { min: i64::MIN, max: i64::MAX },
             Self::Rate => Expected::Positive,
             Self::Ratio | Self::Any => Expected::Ratio,
         }
@@ -73,7 +76,7 @@ impl Bounds {
             Self::Int(min, max) => (min..=max).contains(&raw),
             Self::IntNotZero(min, max) => raw != 0 && (min..=max).contains(&raw),
             Self::Rate => raw > 0,
-            Self::Ratio | Self::Any => true,
+            Self::Period | Self::Ratio | Self::Any => true,
         }
     }
 }
@@ -94,13 +97,23 @@ fn refuse(key: &'static str, value: &impl ToString, expected: Expected) -> Confi
 /// Reads a whole number within bounds, -1 for a rate without limit.
 fn integer(key: &'static str, text: &str, bounds: Bounds) -> Result<i64, ConfigError> {
     if let Bounds::Rate = bounds {
-        let rate = text.parse::<f64>().ok().filter(|rate| *rate > 0.0);
+        let rate = double(text).filter(|rate| *rate > 0.0);
         return rate.map(whole).ok_or_else(|| refuse(key, &text, bounds.expected()));
     }
     match text.parse() {
+        Ok(raw) if matches!(bounds, Bounds::Period) => Ok(0.max(raw)),
         Ok(raw) if bounds.allow(raw) => Ok(raw),
         _ => Err(refuse(key, &text, bounds.expected())),
     }
+}
+
+/// A decimal number as Java writes it: there may be the letter of its type behind, and what is no
+/// number has one spelling. Hexadecimal ones are not read.
+fn double(text: &str) -> Option<f64> {
+    let digits = text.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(text);
+    let is_decimal = digits.ends_with(|last: char| last.is_ascii_digit() || last == '.');
+    let is_named = matches!(text.trim_start_matches(['+', '-']), "Infinity" | "NaN");
+    if is_decimal { digits.parse().ok() } else { text.parse().ok().filter(|_| is_named) }
 }
 
 /// A rate as a whole number, at least 1; -1 for one that no disk comes to.
@@ -145,8 +158,8 @@ integer_setting!(i32);
 
 impl Setting for f64 {
     fn parse(key: &'static str, text: &str, _bounds: &Bounds) -> Result<Self, ConfigError> {
-        match text.parse::<Self>() {
-            Ok(ratio) if (0.0..=1.0).contains(&ratio) => Ok(ratio),
+        match double(text) {
+            Some(ratio) if (0.0..=1.0).contains(&ratio) => Ok(ratio),
             _ => Err(refuse(key, &text, Expected::Ratio)),
         }
     }
@@ -176,8 +189,11 @@ impl Setting for bool {
 impl Setting for CleanupPolicy {
     fn parse(key: &'static str, text: &str, _bounds: &Bounds) -> Result<Self, ConfigError> {
         let mut policy = Self::NONE;
-        for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-            match word {
+        if text.is_empty() {
+            return Ok(policy);
+        }
+        for word in text.split(',') {
+            match word.trim() {
                 "compact" => policy.compacts = true,
                 "delete" => policy.deletes = true,
                 _ => return Err(refuse(key, &text, Expected::ListOf(&["compact", "delete"]))),
@@ -224,14 +240,23 @@ impl Setting for TimestampType {
 }
 
 impl Setting for Vec<PathBuf> {
-    fn parse(_key: &'static str, text: &str, _bounds: &Bounds) -> Result<Self, ConfigError> {
-        let paths = text.split(',').map(str::trim).filter(|path| !path.is_empty());
-        Ok(paths.map(PathBuf::from).collect())
+    /// Of a path that is there twice the first counts.
+    fn parse(key: &'static str, text: &str, _bounds: &Bounds) -> Result<Self, ConfigError> {
+        let mut paths = Self::new();
+        for path in text.split(',').map(str::trim).map(PathBuf::from) {
+            if path.as_os_str().is_empty() {
+                return Err(refuse(key, &text, Expected::Paths));
+            }
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        Ok(paths)
     }
 
     fn check(&self, key: &'static str, _bounds: &Bounds) -> Result<(), ConfigError> {
         if self.is_empty() {
-            return Err(refuse(key, &"empty", Expected::Paths));
+            return Err(refuse(key, &"", Expected::Paths));
         }
         Ok(())
     }

@@ -41,13 +41,15 @@ impl Schedule {
         }
     }
 
-    /// What is due, which is due again one period from now.
+    /// What is due, which is due again one period from now. Without a period it was due once.
+    ///
+    /// Source: `KafkaScheduler.schedule` in Kafka.
     fn take_due(&mut self, now: Timestamp) -> Vec<Periodic> {
         let mut due = Vec::new();
         for (task, period_ms, next) in &mut self.tasks {
             if *next <= now.get() {
                 due.push(*task);
-                *next = after(now, *period_ms);
+                *next = if *period_ms == 0 { i64::MAX } else { after(now, *period_ms) };
             }
         }
         due

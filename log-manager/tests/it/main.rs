@@ -29,6 +29,7 @@ mod replacing;
 mod retaining;
 mod rolling;
 mod scrubbing;
+mod settings;
 mod spans;
 mod stopping;
 mod truncating;

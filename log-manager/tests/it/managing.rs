@@ -434,6 +434,22 @@ fn settings_that_change_while_a_log_is_made_are_its_settings() {
     assert!(log.config().cleanup_policy().compacts());
 }
 
+/// As Kafka's scheduler does with a period of 0.
+#[test]
+fn a_checkpoint_without_an_interval_is_written_once() {
+    let cluster = Cluster::new(1);
+    let config = cluster.config().to_builder().high_watermark_interval_ms(0).build().unwrap();
+    let (manager, _) = LogManager::options(config).clock(cluster.clock.clone()).start().unwrap();
+    make(&manager, &t(0));
+    cluster.clock.advance_ms(30_000);
+    manager.tick();
+    assert_eq!(cluster.read("d1/replication-offset-checkpoint"), "0\n1\nt 0 1\n");
+    make(&manager, &t(1));
+    cluster.clock.advance_ms(1_000_000);
+    manager.tick();
+    assert_eq!(cluster.read("d1/replication-offset-checkpoint"), "0\n1\nt 0 1\n");
+}
+
 #[test]
 fn ticks_write_checkpoints_and_run_retention_when_they_are_due() {
     let cluster = Cluster::new(1);
