@@ -104,8 +104,10 @@ struct Counts {
 
 /// Runs the command.
 pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<(), CliError> {
-    let settings = args.topic.read()?;
     let data = data_dir(&args.dir, console)?;
+    let topics = TopicSettings::read(&data.path)?;
+    let given = args.topic.read()?;
+    let settings = given.clone().with_broker(topics.of_broker())?;
     let checked = readable(&args.dir, console)?;
     // Limits hold for a whole broker, so all that shares the log directory counts.
     let counts = match (kind_of(&args.dir)?, kind_of(&data.path)?) {
@@ -119,8 +121,7 @@ pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<(), CliErr
     let wanted = Wanted { free_percent: args.min_free, segment_bytes };
     let mut found = disk::check(&data.path, &machine, counts, wanted);
     let file = args.topic.file().unwrap_or_else(|| Path::new("the settings"));
-    found.extend(settings::check(file, &settings));
-    let topics = TopicSettings::read(&data.path)?;
+    found.extend(settings::check(file, &given, &settings));
     found.extend(settings::check_topics(&topics, &settings)?);
     let times = if args.quick { Vec::new() } else { times(&checked, console)? };
     let now = args.now.map_or_else(|| SystemClock::default().now(), Timestamp::new);

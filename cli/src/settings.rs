@@ -26,7 +26,7 @@ pub(crate) struct TopicArgs {
 }
 
 /// What was set, and Kafka's defaults for the rest.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) log: LogConfig,
     /// Keys in the file that look misspelled, and what was meant.
@@ -61,7 +61,8 @@ impl Settings {
     /// The settings of a broker for which the cluster has these beside its file, and before it.
     pub(crate) fn with_broker(mut self, dynamic: Keys) -> Result<Self, CliError> {
         self.file.extend(dynamic);
-        Self::new(self.file, self.given)
+        let both = Self::new(self.file, self.given)?;
+        Ok(Self { misspelled: self.misspelled, ..both })
     }
 
     /// Whether somebody said one of `keys`.

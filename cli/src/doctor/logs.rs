@@ -126,12 +126,9 @@ pub(super) fn check(
         }
     }
     if let Some(config) = compacted {
-        let mut range = CleaningRange::of(partition, log_start, &ends)?;
+        let range = CleaningRange::of(partition, log_start, &ends)?;
         let active = activity(partition);
-        if let Some(active) = active {
-            leave_young(partition, &mut range, &config, active);
-        }
-        check_cleaner(partition, &range, &config, active, &mut add);
+        check_cleaner(partition, range, &config, active, &mut add);
     }
     Ok(found)
 }
@@ -203,57 +200,44 @@ fn check_times(
     }
 }
 
-/// Leaves what was younger than `min.compaction.lag.ms` when the broker was last active. Segments
-/// that cannot be opened count as old.
-fn leave_young(
-    partition: &Partition,
-    range: &mut CleaningRange,
-    config: &LogConfig,
-    active: Timestamp,
-) {
-    let lag_ms = config.min_compaction_lag_ms();
-    if lag_ms == 0 {
-        return;
-    }
-    let lags = compact::open(config, partition, None)
-        .and_then(|segments| CompactionLags::of(&segments, range.first_dirty, config, active));
-    if let Some(base) = lags.ok().and_then(|lags| lags.first_young) {
-        range.stop_at_young(base, lag_ms, partition);
-    }
-}
-
 fn check_cleaner(
     partition: &Partition,
-    range: &CleaningRange,
+    mut range: CleaningRange,
     config: &LogConfig,
     active: Option<Timestamp>,
     add: &mut impl FnMut(Pitfall, String),
 ) {
     if let Begin::Outside(offset) = range.begin {
         let start = range.first_dirty;
-        add(
-            Pitfall::StuckCleaner,
-            format!("cleaner-offset-checkpoint says {offset}, the log starts at {start}"),
-        );
-        return;
+        // Where retention drops segments too, it overtakes the cleaner now and then.
+        if offset > start || !config.cleanup_policy().deletes() {
+            let text =
+                format!("cleaner-offset-checkpoint says {offset}, the log starts at {start}");
+            add(Pitfall::StuckCleaner, text);
+            return;
+        }
+    }
+    let Some(active) = active else { return };
+    let lags = lags(partition, &range, config, active);
+    if let Some(base) = lags.first_young {
+        range.stop_at_young(base, config.min_compaction_lag_ms(), partition);
     }
     let wanted = config.min_cleanable_dirty_ratio();
-    let Some(ratio) = range.dirty_ratio().filter(|ratio| *ratio > wanted) else { return };
-    // The segment that brought the ratio above: sealed, so its file is as old as its last record's
-    // arrival, and since then the cleaner was allowed to take it after the lag.
-    let mut until = range.clone();
-    until.cleanable_bytes = 0;
-    let waiting = partition
-        .logs()
-        .filter(|(files, _)| (range.first_dirty..range.first_uncleanable).contains(&files.base))
-        .find(|(_, log)| {
-            until.cleanable_bytes += log.bytes;
-            until.dirty_ratio().is_some_and(|ratio| ratio > wanted)
-        })
-        .and_then(|(_, log)| modified(log));
-    let (Some(waiting), Some(active)) = (waiting, active) else { return };
-    let age = behind(active, waiting).saturating_sub(config.min_compaction_lag_ms());
-    if age > STUCK_MS {
+    let Some(ratio) = range.dirty_ratio() else { return };
+    let above = (ratio > wanted)
+        .then(|| dirty_since(partition, &range, wanted))
+        .flatten()
+        .map(|since| behind(active, since).saturating_sub(config.min_compaction_lag_ms()))
+        .filter(|age| *age > STUCK_MS)
+        .map(|age| format!("ratio {ratio:.2} above {wanted}, waiting for {}", Span(age)));
+    let late = || {
+        let arrived = cleanable(partition, &range).next().and_then(|(_, log)| modified(log));
+        let late_ms = lags.overdue_ms.min(behind(active, arrived?));
+        let (age, lag) = (Span(late_ms), Span(config.max_compaction_lag_ms()));
+        (late_ms > STUCK_MS)
+            .then(|| format!("{age} late for max.compaction.lag.ms, which is {lag}"))
+    };
+    if let Some(why) = above.or_else(late) {
         let (from, to, bytes) =
             (range.first_dirty, range.first_uncleanable, Bytes(range.cleanable_bytes));
         let bound = match range.end {
@@ -262,15 +246,48 @@ fn check_cleaner(
             End::OpenTransaction(_) => "an open transaction",
             End::Young(_) => "records that are too young",
         };
-        let age = Span(age);
-        add(
-            Pitfall::StuckCleaner,
-            format!(
-                "dirty from {from} to {to}, where {bound} is: {bytes}, ratio {ratio:.2} above \
-                 {wanted}, waiting for {age}"
-            ),
-        );
+        let text = format!("dirty from {from} to {to}, where {bound} is: {bytes}, {why}");
+        add(Pitfall::StuckCleaner, text);
     }
+}
+
+/// How the dirty records lay to the compaction lags when the broker was last active. Segments that
+/// cannot be opened count as old, and in time.
+fn lags(
+    partition: &Partition,
+    range: &CleaningRange,
+    config: &LogConfig,
+    active: Timestamp,
+) -> CompactionLags {
+    let is_unbounded = i64::try_from(config.max_compaction_lag_ms()) == Ok(i64::MAX);
+    if config.min_compaction_lag_ms() == 0 && is_unbounded {
+        return CompactionLags::default();
+    }
+    let lags = compact::open(config, partition, None)
+        .and_then(|segments| CompactionLags::of(&segments, range.first_dirty, config, active));
+    lags.unwrap_or_default()
+}
+
+/// Since when the log is as dirty as that: the segment that brought the ratio above is sealed, so
+/// its file is as old as its last record's arrival, and since then the cleaner was allowed to take
+/// it after the lag.
+fn dirty_since(partition: &Partition, range: &CleaningRange, wanted: f64) -> Option<Timestamp> {
+    let mut until = range.clone();
+    until.cleanable_bytes = 0;
+    let (_, log) = cleanable(partition, range).find(|(_, log)| {
+        until.cleanable_bytes += log.bytes;
+        until.dirty_ratio().is_some_and(|ratio| ratio > wanted)
+    })?;
+    modified(log)
+}
+
+/// The segments that the cleaner may take.
+fn cleanable<'a>(
+    partition: &'a Partition,
+    range: &CleaningRange,
+) -> impl Iterator<Item = (&'a SegmentFiles, &'a FileInfo)> {
+    let bases = range.first_dirty..range.first_uncleanable;
+    partition.logs().filter(move |(files, _)| bases.contains(&files.base))
 }
 
 /// When the broker last did something in the log directory: a stopped one keeps nobody waiting.

@@ -103,9 +103,10 @@ pitfalls! {
         "Set message.timestamp.after.max.ms so that such records are refused. Those that are there \
          go by retention.bytes, or by kafka-delete-records."
     StuckCleaner "stuck-cleaner"
-        "A compacted partition is dirtier than min.cleanable.dirty.ratio allows and has been for \
-         more than a day while the broker ran: the cleaner's thread has died, the partition is \
-         marked uncleanable, or its checkpoint points outside the log."
+        "A compacted partition is dirtier than min.cleanable.dirty.ratio allows, or later than \
+         max.compaction.lag.ms, and has been for more than a day while the broker ran: the \
+         cleaner's thread has died, the partition is marked uncleanable, or its checkpoint points \
+         outside the log."
         "Look for the partition in log-cleaner.log. alluvium verify finds damage that stops the \
          cleaner, alluvium compact --dry-run --explain what bounds it; after the repair, or with \
          the broker stopped, alluvium compact cleans."

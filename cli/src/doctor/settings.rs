@@ -11,10 +11,17 @@ use crate::readable::{Bytes, Span};
 use crate::settings::Settings;
 use crate::topic_settings::TopicSettings;
 
-/// Checks the settings, which were read from `file` or are said on the command line.
-pub(super) fn check(file: &Path, settings: &Settings) -> Vec<Finding> {
-    let mut found = check_log(file, &settings.log);
-    for key in &settings.misspelled {
+/// Checks the settings of the broker: those `given`, in `file` or on the command line, and those
+/// that the cluster has besides.
+pub(super) fn check(file: &Path, given: &Settings, settings: &Settings) -> Vec<Finding> {
+    let of_given = check_log(file, &given.log);
+    let mut found = check_log(Path::new("the broker's settings in the cluster"), &settings.log);
+    for finding in &mut found {
+        if is_in(&of_given, finding) {
+            finding.subject = file.to_path_buf();
+        }
+    }
+    for key in &given.misspelled {
         let (key, nearest) = (&key.key, key.nearest);
         let text = format!("{key}: did you mean {nearest}?");
         found.push(Finding::new(Pitfall::MisspelledSetting, file, text));
@@ -32,10 +39,14 @@ pub(super) fn check_topics(
     for (topic, own) in topics.iter().filter(|(_, own)| !own.is_empty()) {
         let subject = PathBuf::from(format!("topic {topic}"));
         let of_topic = check_log(&subject, &settings.of_topic(own)?).into_iter();
-        let is_new = |finding: &Finding| of_broker.iter().all(|other| other.text != finding.text);
-        found.extend(of_topic.filter(is_new));
+        found.extend(of_topic.filter(|finding| !is_in(&of_broker, finding)));
     }
     Ok(found)
+}
+
+/// Whether this was found elsewhere too.
+fn is_in(others: &[Finding], finding: &Finding) -> bool {
+    others.iter().any(|other| other.text == finding.text)
 }
 
 fn check_log(subject: &Path, log: &LogConfig) -> Vec<Finding> {

@@ -9,7 +9,9 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::disk::{clean, files, hex, metadata, scratch, state, three_batches};
+use crate::disk::{
+    BROKER, clean, files, hex, metadata, metadata_of, scratch, state, three_batches,
+};
 use crate::process::{Run, run};
 
 /// A machine, settings and a disk that are as they should be, to spoil.
@@ -110,9 +112,16 @@ fn says_compact(patient: &Patient, more: &[(&str, &str)]) {
     patient.write(path, metadata(&["t"], &own));
 }
 
-/// Three batches of two days ago.
-fn two_days_old() -> Vec<u8> {
-    let since = Duration::from_hours(48);
+/// The metadata log says this of all brokers.
+fn says_of_broker(patient: &Patient, settings: &[(&str, &str)]) {
+    let own: Vec<_> = settings.iter().map(|(key, value)| (BROKER, "", *key, *value)).collect();
+    let path = "disk/__cluster_metadata-0/00000000000000000000.log";
+    patient.write(path, metadata_of(&[], &own));
+}
+
+/// Three batches of some days ago.
+fn days_old(days: u64) -> Vec<u8> {
+    let since = Duration::from_hours(24 * days);
     let time = (now() - since).duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let mut log = three_batches();
     for at in [0, 118, 236] {
@@ -230,10 +239,28 @@ const PITFALLS: &[(&str, Spoil)] = &[
         uncleaned(patient, Duration::from_hours(48));
         says_compact(patient, &[("min.cleanable.dirty.ratio", "0.5")]);
     }),
+    // Below the ratio, and two days late.
+    ("stuck-cleaner", |patient| {
+        let age = Duration::from_hours(48);
+        uncleaned_of(patient, &days_old(4), age);
+        says_compact(
+            patient,
+            &[("min.cleanable.dirty.ratio", "1"), ("max.compaction.lag.ms", "172800000")],
+        );
+    }),
     ("hanging-transaction", |patient| {
         copy_partition(patient, "transactions-0");
         patient.arg("--ignore", "out-of-order-timestamps");
         patient.arg("--ignore", "future-timestamps");
+    }),
+    // What the cluster sets for the broker.
+    ("flush-every-message", |patient| {
+        says_of_broker(patient, &[("log.flush.interval.messages", "1")]);
+    }),
+    ("stuck-cleaner", |patient| {
+        uncleaned(patient, Duration::from_hours(48));
+        patient.setting("log.cleaner.min.cleanable.ratio=1");
+        says_of_broker(patient, &[("log.cleaner.min.cleanable.ratio", "0.5")]);
     }),
     ("misspelled-setting", |patient| patient.setting("log.retention.hour=1")),
 ];
@@ -258,65 +285,92 @@ fn nothing_is_found_where_all_is_well() {
 }
 
 /// What is near a pitfall, and none.
+const NONE: &[(&str, Spoil)] = &[
+    ("an unlimited number of descriptors", |patient| {
+        patient.write("machine/proc/self/limits", "Max open files  unlimited unlimited files");
+    }),
+    ("a mirror", |patient| patient.write("machine/sys/dev/block/8:1/md/level", "raid1\n")),
+    ("xfs", |patient| patient.mount("rw,noatime", "xfs /dev/sda1 rw,attr2")),
+    ("a deeper mount elsewhere", |patient| {
+        let mounts = "22 1 8:1 / / rw,noatime - ext4 /dev/sda1 rw\n\
+                          23 22 0:3 / /elsewhere rw,relatime - nfs4 host:/x rw\n";
+        patient.write("machine/proc/self/mountinfo", mounts);
+    }),
+    ("no machine to ask", |patient| patient.arg("--root", "nowhere")),
+    ("retention as long as a segment", |patient| patient.setting("log.retention.hours=168")),
+    ("producers that differ by minutes", |patient| {
+        let mut log = three_batches();
+        set_time(&mut log, 0, 500_000);
+        patient.write("disk/t-0/00000000000000000000.log", log);
+    }),
+    ("a cleaner that is not late", |patient| uncleaned(patient, Duration::from_hours(1))),
+    ("a topic that wants to be all dirty", |patient| {
+        uncleaned(patient, Duration::from_hours(48));
+        says_compact(patient, &[("min.cleanable.dirty.ratio", "1")]);
+    }),
+    ("records that the topic's cleaner is to leave for a week", |patient| {
+        // Their file is older: it came from elsewhere.
+        uncleaned_of(patient, &days_old(2), Duration::from_hours(24 * 40));
+        says_compact(patient, &[("min.compaction.lag.ms", "604800000")]);
+    }),
+    ("records that became old enough half a day ago", |patient| {
+        uncleaned(patient, Duration::from_hours(48));
+        says_compact(patient, &[("min.compaction.lag.ms", "129600000")]);
+    }),
+    ("a compacted log that is one day late", |patient| {
+        uncleaned_of(patient, &days_old(4), Duration::from_hours(48));
+        says_compact(
+            patient,
+            &[("min.cleanable.dirty.ratio", "1"), ("max.compaction.lag.ms", "302400000")],
+        );
+    }),
+    ("old records that came an hour ago", |patient| {
+        uncleaned_of(patient, &days_old(4), Duration::from_hours(1));
+        says_compact(
+            patient,
+            &[("min.cleanable.dirty.ratio", "1"), ("max.compaction.lag.ms", "3600000")],
+        );
+    }),
+    ("a log that retention dropped more of than was cleaned", |patient| {
+        uncleaned(patient, Duration::from_hours(1));
+        let log = fs::read(patient.dir.path().join("disk/t-0/00000000000000000000.log"));
+        patient.write("disk/t-0/00000000000000000003.log", &log.unwrap()[118..]);
+        fs::remove_file(patient.dir.path().join("disk/t-0/00000000000000000000.log")).unwrap();
+        let own = [("cleanup.policy", "compact,delete")];
+        says_compact(patient, &own);
+    }),
+    ("a setting of the file that the cluster sets otherwise", |patient| {
+        patient.setting("log.flush.interval.messages=1");
+        says_of_broker(patient, &[("log.flush.interval.messages", "100")]);
+    }),
+    ("a segment that made the log dirty just now, behind old ones", |patient| {
+        let log = three_batches();
+        patient.write("disk/t-0/00000000000000000000.log", &log[..118]);
+        patient.write("disk/t-0/00000000000000000003.log", &log[118..236]);
+        patient.write("disk/t-0/00000000000000000006.log", &log[236..]);
+        patient.write("disk/t-0/00000000000000000009.log", "");
+        patient.write("disk/cleaner-offset-checkpoint", "0\n1\nt 0 3\n");
+        patient.setting("log.cleaner.min.cleanable.ratio=0.6");
+        age(patient, "disk/t-0/00000000000000000003.log", Duration::from_hours(48));
+    }),
+    ("an entry of the cleaner from when the topic was compacted", |patient| {
+        uncleaned(patient, Duration::from_hours(48));
+        let log = metadata(&["t"], &[("t", "cleanup.policy", "delete")]);
+        patient.write("disk/__cluster_metadata-0/00000000000000000000.log", log);
+    }),
+    ("twenty small segments of a compacted topic", |patient| {
+        patient.write("disk/cleaner-offset-checkpoint", "0\n1\nt 0 29\n");
+        for base in 9..30 {
+            patient.write(&format!("disk/t-0/{base:020}.log"), "");
+        }
+        // Up to the last of them the log ends.
+        patient.write("disk/t-0/00000000000000000029.log", "");
+    }),
+];
+
 #[test]
 fn what_only_looks_like_a_pitfall_is_none() {
-    let cases: &[(&str, Spoil)] = &[
-        ("an unlimited number of descriptors", |patient| {
-            patient.write("machine/proc/self/limits", "Max open files  unlimited unlimited files");
-        }),
-        ("a mirror", |patient| patient.write("machine/sys/dev/block/8:1/md/level", "raid1\n")),
-        ("xfs", |patient| patient.mount("rw,noatime", "xfs /dev/sda1 rw,attr2")),
-        ("a deeper mount elsewhere", |patient| {
-            let mounts = "22 1 8:1 / / rw,noatime - ext4 /dev/sda1 rw\n\
-                          23 22 0:3 / /elsewhere rw,relatime - nfs4 host:/x rw\n";
-            patient.write("machine/proc/self/mountinfo", mounts);
-        }),
-        ("no machine to ask", |patient| patient.arg("--root", "nowhere")),
-        ("retention as long as a segment", |patient| patient.setting("log.retention.hours=168")),
-        ("producers that differ by minutes", |patient| {
-            let mut log = three_batches();
-            set_time(&mut log, 0, 500_000);
-            patient.write("disk/t-0/00000000000000000000.log", log);
-        }),
-        ("a cleaner that is not late", |patient| uncleaned(patient, Duration::from_hours(1))),
-        ("a topic that wants to be all dirty", |patient| {
-            uncleaned(patient, Duration::from_hours(48));
-            says_compact(patient, &[("min.cleanable.dirty.ratio", "1")]);
-        }),
-        ("records that the topic's cleaner is to leave for a week", |patient| {
-            // Their file is older: it came from elsewhere.
-            uncleaned_of(patient, &two_days_old(), Duration::from_hours(24 * 40));
-            says_compact(patient, &[("min.compaction.lag.ms", "604800000")]);
-        }),
-        ("records that became old enough half a day ago", |patient| {
-            uncleaned(patient, Duration::from_hours(48));
-            says_compact(patient, &[("min.compaction.lag.ms", "129600000")]);
-        }),
-        ("a segment that made the log dirty just now, behind old ones", |patient| {
-            let log = three_batches();
-            patient.write("disk/t-0/00000000000000000000.log", &log[..118]);
-            patient.write("disk/t-0/00000000000000000003.log", &log[118..236]);
-            patient.write("disk/t-0/00000000000000000006.log", &log[236..]);
-            patient.write("disk/t-0/00000000000000000009.log", "");
-            patient.write("disk/cleaner-offset-checkpoint", "0\n1\nt 0 3\n");
-            patient.setting("log.cleaner.min.cleanable.ratio=0.6");
-            age(patient, "disk/t-0/00000000000000000003.log", Duration::from_hours(48));
-        }),
-        ("an entry of the cleaner from when the topic was compacted", |patient| {
-            uncleaned(patient, Duration::from_hours(48));
-            let log = metadata(&["t"], &[("t", "cleanup.policy", "delete")]);
-            patient.write("disk/__cluster_metadata-0/00000000000000000000.log", log);
-        }),
-        ("twenty small segments of a compacted topic", |patient| {
-            patient.write("disk/cleaner-offset-checkpoint", "0\n1\nt 0 29\n");
-            for base in 9..30 {
-                patient.write(&format!("disk/t-0/{base:020}.log"), "");
-            }
-            // Up to the last of them the log ends.
-            patient.write("disk/t-0/00000000000000000029.log", "");
-        }),
-    ];
-    for (what, spoil) in cases {
+    for (what, spoil) in NONE {
         let mut patient = Patient::healthy();
         patient.args.retain(|arg| arg != "machine" || *what != "no machine to ask");
         if *what == "no machine to ask" {
@@ -379,6 +433,36 @@ fn cause_and_remedy_stand_once_behind_all_findings_of_a_pitfall() {
     assert_eq!(text.matches("  cause   ").count(), 1, "{text}");
     assert_eq!(text.matches("  remedy  ").count(), 1, "{text}");
     assert!(text.find("  cause   ") > text.find("topic u"), "{text}");
+}
+
+/// What retention never drops is not overtaken by it.
+#[test]
+fn a_checkpoint_below_the_start_of_a_log_that_is_only_compacted_is_found() {
+    let patient = Patient::healthy();
+    uncleaned(&patient, Duration::from_hours(1));
+    let [one, three] = ["0", "3"].map(|base| format!("disk/t-0/{base:0>20}.log"));
+    let log = fs::read(patient.dir.path().join(&one)).unwrap();
+    patient.write(&three, &log[118..]);
+    fs::remove_file(patient.dir.path().join(one)).unwrap();
+    says_compact(&patient, &[]);
+    let run = patient.examine();
+    assert_eq!(found(&run), BTreeSet::from(["stuck-cleaner".to_owned()]), "{}", run.text());
+    assert!(run.text().contains("checkpoint says 0, the log starts at 3"), "{}", run.text());
+}
+
+/// The subject says who has to change it.
+#[test]
+fn a_setting_of_the_cluster_is_not_told_of_the_file() {
+    let patient = Patient::healthy();
+    patient.setting("log.flush.interval.messages=1");
+    let subjects = || -> Vec<String> {
+        let run = patient.examine();
+        let lines = run.text().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter_map(|line| Some(line["subject"].as_str()?.to_owned())).collect()
+    };
+    assert_eq!(subjects(), ["server.properties"]);
+    says_of_broker(&patient, &[("log.flush.interval.messages", "1"), ("log.roll.ms", "60000")]);
+    assert_eq!(subjects(), ["server.properties", "the broker's settings in the cluster"]);
 }
 
 #[test]
