@@ -18,9 +18,9 @@ pub(crate) fn each(
 /// Works on everything, also behind one that fails. Each failure is named; the last one is the
 /// caller's to name.
 pub(crate) fn each_of<T>(
-    items: &[T],
+    items: impl IntoIterator<Item = T>,
     console: &mut Console,
-    mut work: impl FnMut(&T, &mut Console) -> Result<(), CliError>,
+    mut work: impl FnMut(T, &mut Console) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let mut failed = None;
     for item in items {

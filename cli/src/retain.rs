@@ -114,20 +114,23 @@ pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliErr
     let topics = TopicSettings::read(&data.path)?;
     topics.name_damage(args.dry_run, console)?;
     let settings = settings.with_broker(topics.of_broker())?;
-    let rules = |partition: &Partition, data: &DataDir| {
-        let own = partition.key().and_then(|key| topics.of(key.topic()));
-        Rules::of(partition, own, data, &settings)
-    };
+    let rules = |partition| (partition, Rules::of(partition, &topics, &data, &settings));
+    let mut all: Vec<(&Partition, Result<Rules<'_>, CliError>)> =
+        partitions.iter().map(rules).collect();
     if !args.dry_run {
-        for partition in partitions.iter().filter(|partition| !is_metadata(partition)) {
-            if !rules(partition, &data)?.is_known {
-                return Err(CliError::NoRetention { path: partition.path.clone() });
-            }
+        // Nothing changes unless it is known for all what to keep.
+        let is_unknown = |(partition, rules): &(&Partition, Result<Rules<'_>, CliError>)| {
+            !is_metadata(partition) && rules.as_ref().map_or(true, |rules| !rules.is_known)
+        };
+        if let Some(index) = all.iter().position(is_unknown) {
+            let (partition, rules) = all.swap_remove(index);
+            let path = partition.path.clone();
+            return Err(rules.err().unwrap_or(CliError::NoRetention { path }));
         }
     }
     let now = args.now.map_or_else(|| SystemClock::default().now(), Timestamp::new);
     let work = |data: &mut DataDir, console: &mut Console| {
-        each_of(&partitions, console, |partition, console| {
+        each_of(all, console, |(partition, rules), console| {
             if is_metadata(partition) {
                 if !args.json {
                     let name = partition.path.display();
@@ -137,7 +140,7 @@ pub(crate) fn run(args: &RetainArgs, console: &mut Console) -> Result<(), CliErr
                 }
                 return Ok(());
             }
-            let Rules { policy, own, config, .. } = rules(partition, data)?;
+            let Rules { policy, own, config, .. } = rules?;
             if let Err(error) = data.refuse_unrecovered(partition, &config) {
                 // Nothing has changed: no reason to keep the marker of a clean stop away.
                 return console.failure(&error);
@@ -163,10 +166,11 @@ fn is_metadata(partition: &Partition) -> bool {
 impl<'a> Rules<'a> {
     fn of(
         partition: &Partition,
-        own: Option<&'a Keys>,
+        topics: &'a TopicSettings,
         data: &DataDir,
         settings: &Settings,
     ) -> Result<Self, CliError> {
+        let own = partition.key().and_then(|key| topics.of(key.topic()));
         let none = Keys::new();
         let says = |keys: &[&str]| {
             settings.says(keys)
