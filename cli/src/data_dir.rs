@@ -10,8 +10,8 @@ use std::sync::Arc;
 use alluvium_log_manager::{Clock, Log, LogConfig, LogOptions, RecoveryPointKeeper, SystemClock};
 use alluvium_record_format::Offset;
 use alluvium_recovery::{
-    CheckpointKind, CleanShutdown, FileError, LoadConfig, OffsetCheckpoint, Reason, TopicPartition,
-    plan,
+    CheckpointKind, CleanShutdown, FileError, LoadConfig, MetaProperties, OffsetCheckpoint, Reason,
+    TopicPartition, plan,
 };
 use alluvium_segment::{
     DirLock, FilePool, Io, LOCK_FILE, LockError, PartitionDir, PartitionDirName,
@@ -237,21 +237,38 @@ pub(crate) fn lock(log_dir: &Path) -> Result<DirLock, CliError> {
 /// Refuses a log directory that somebody uses, without making a lock file. Returns why that could
 /// not be told, where it could not.
 pub(crate) fn refuse_if_in_use(log_dir: &Path) -> Result<Option<LockError>, CliError> {
-    let path = log_dir.join(LOCK_FILE);
-    match fs::symlink_metadata(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        _ => {}
+    if !is_there(log_dir, LOCK_FILE) {
+        return Ok(None);
+    }
+    match hold(log_dir) {
+        Ok(_) => Ok(None),
+        Err(CliError::Lock { source: unknown @ LockError::Io { .. } }) => Ok(Some(unknown)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes the lock of a log directory that is only read, so that nobody starts on it meanwhile.
+/// `None` where it is none of a broker's, or this process may not write the lock file and nobody
+/// holds it.
+pub(crate) fn hold(log_dir: &Path) -> Result<Option<DirLock>, CliError> {
+    if !is_there(log_dir, LOCK_FILE) && !is_there(log_dir, MetaProperties::FILE_NAME) {
+        return Ok(None);
     }
     match DirLock::acquire(log_dir) {
-        Ok(_) => Ok(None),
+        Ok(lock) => Ok(Some(lock)),
         Err(source @ LockError::Held { .. }) => Err(CliError::Lock { source }),
         // Who may not write the file may still ask who holds it.
-        Err(unknown) => match is_held(&path) {
-            Ok(true) => Err(CliError::InUse { path }),
+        Err(source) => match is_held(&log_dir.join(LOCK_FILE)) {
+            Ok(true) => Err(CliError::InUse { path: log_dir.join(LOCK_FILE) }),
             Ok(false) => Ok(None),
-            Err(_) => Ok(Some(unknown)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(_) => Err(CliError::Lock { source }),
         },
     }
+}
+
+fn is_there(dir: &Path, name: &str) -> bool {
+    fs::symlink_metadata(dir.join(name)).is_ok()
 }
 
 /// Whether another process holds the lock of a file.

@@ -17,7 +17,7 @@ use self::neighbours::{Near, Place};
 use self::scan::{Lost, Piece, Scan};
 
 use crate::console::Console;
-use crate::data_dir::{DataDir, lock, log_dir_of, refuse_if_in_use};
+use crate::data_dir::{DataDir, hold, lock, log_dir_of};
 use crate::error::CliError;
 use crate::inflate::{Checked, Inflater};
 use crate::log_file::LogFile;
@@ -28,11 +28,11 @@ use crate::walk::Head;
 
 /// Copy every sound batch of a damaged partition into a new directory that Kafka opens
 ///
-/// Nothing in DIR is changed. Batches with a wrong checksum or an offset that cannot be, records
-/// that cannot be read, and bytes that are no batch are left out and listed; offsets stay, so that
-/// there are gaps as after compaction. A leader epoch that does not fit between its neighbours,
-/// which no checksum covers, becomes theirs, and is listed. Indexes, producer state and leader
-/// epochs are made anew.
+/// Nothing in DIR is changed, and the lock of its log directory is held meanwhile. Batches with a
+/// wrong checksum or an offset that cannot be, records that cannot be read, and bytes that are no
+/// batch are left out and listed; offsets stay, so that there are gaps as after compaction. A
+/// leader epoch that does not fit between its neighbours, which no checksum covers, becomes theirs,
+/// and is listed. Indexes, producer state and leader epochs are made anew.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct SalvageArgs {
@@ -61,10 +61,6 @@ Exit codes: 0 nothing was lost, 1 something was lost or mended, 2 wrong usage or
 /// Runs the command.
 pub(crate) fn run(args: &SalvageArgs, console: &mut Console) -> Result<(), CliError> {
     must_be_partition(&args.dir)?;
-    if let Some(source) = refuse_if_in_use(&log_dir_of(&args.dir)?)? {
-        return Err(CliError::Lock { source });
-    }
-    let partition = Partition::read(&args.dir)?;
     let name = args.out.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if PartitionDirName::parse(name).is_none() {
         return Err(CliError::NotAPartition { path: args.out.clone() });
@@ -74,13 +70,19 @@ pub(crate) fn run(args: &SalvageArgs, console: &mut Console) -> Result<(), CliEr
         return Err(CliError::io("make", &args.out)(error));
     }
     let config = args.topic.config(console)?;
+    let held = hold(&log_dir_of(&args.dir)?)?;
+    let partition = Partition::read(&args.dir)?;
     let parent = match args.out.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
     fs::create_dir_all(parent).map_err(CliError::io("make", parent))?;
     // The copy may lie in a log directory that was closed properly; half of a copy was not.
-    let lock = lock(parent)?;
+    let absolute = fs::canonicalize(parent).map_err(CliError::io("open", parent))?;
+    let lock = match &held {
+        Some(held) if held.dir() == absolute => held.clone(),
+        _ => lock(parent)?,
+    };
     let mut around = DataDir::read(parent, console)?;
     let options = Log::options().config(config).lock(lock);
     around.unmarked(console, |_, console| {

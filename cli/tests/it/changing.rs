@@ -2,14 +2,16 @@
 //! run changes no byte.
 
 use std::fs::{self, Permissions};
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Stdio;
 use std::time::SystemTime;
 
-use alluvium_segment::DirLock;
+use alluvium_segment::{DirLock, LockError};
 
-use crate::disk::{copy, state};
+use crate::disk::{copy, files, scratch, state, three_batches};
 use crate::process::{command, run};
 
 const MARKER: &str = ".kafka_cleanshutdown";
@@ -88,6 +90,44 @@ fn a_dry_run_changes_no_byte_where_the_run_changes_some() {
         assert_ne!(wet.code, Some(2), "{args:?}: {}", wet.stderr);
         assert!(state(dir.path()) != before, "{args:?}");
     }
+}
+
+/// A start meanwhile would cut and delete what is being copied.
+#[test]
+fn salvage_holds_the_lock_of_the_disk_until_it_is_done() {
+    // More losses to tell than a pipe holds: it waits for us in the middle of its work.
+    let sound = three_batches();
+    let log: Vec<u8> = (0..2000_i64)
+        .flat_map(|offset| {
+            let mut batch = sound[..118].to_vec();
+            batch[..8].copy_from_slice(&(3 * offset).to_be_bytes());
+            batch[90] ^= 1;
+            batch
+        })
+        .collect();
+    let files: [(&str, &[u8]); 2] =
+        [("disk/meta.properties", b""), ("disk/t-0/00000000000000000000.log", &log)];
+    for out in ["elsewhere/t-0", "disk/t-1"] {
+        let dir = scratch(&files);
+        let disk = dir.path().join("disk");
+        let mut salvage = command(dir.path(), &["salvage", "disk/t-0", out]);
+        let mut salvage = salvage.stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = salvage.stdout.take().unwrap();
+        stdout.read_exact(&mut [0]).unwrap();
+        let refused = DirLock::acquire(&disk);
+        assert!(matches!(refused, Err(LockError::Held { .. })), "{out}: {refused:?}");
+        std::io::copy(&mut stdout, &mut std::io::sink()).unwrap();
+        assert_eq!(salvage.wait().unwrap().code(), Some(1));
+        DirLock::acquire(&disk).unwrap();
+    }
+}
+
+/// A copy of a partition that somebody put aside is in nobody's log directory.
+#[test]
+fn salvage_makes_no_lock_file_where_no_broker_is() {
+    let dir = scratch(&[("aside/t-0/00000000000000000000.log", &three_batches())]);
+    assert_eq!(run(dir.path(), &["salvage", "aside/t-0", "out/t-0"]).code, Some(0));
+    assert_eq!(files(&dir.path().join("aside")).len(), 1);
 }
 
 #[test]
