@@ -40,12 +40,15 @@ async fn run(args: &Args) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let broker = Broker::start(settings).await?;
     tracing::info!(listening = %broker.addr(), cluster = broker.cluster_id(), "ready");
-    tokio::select! {
-        _ = terminate.recv() => tracing::info!("stopping: terminated"),
-        _ = interrupt.recv() => tracing::info!("stopping: interrupted"),
-        () = broker.all_offline() => anyhow::bail!("every log directory is offline"),
-    }
-    let is_clean = broker.stop().await?;
-    tracing::info!(is_clean, "stopped");
+    let signal = tokio::select! {
+        _ = terminate.recv() => Some("terminated"),
+        _ = interrupt.recv() => Some("interrupted"),
+        () = broker.all_offline() => None,
+    };
+    tracing::info!("stopping: {}", signal.unwrap_or("nothing is left to serve"));
+    // Its connections end before the runtime does: their timers would panic.
+    let stopped = broker.stop().await;
+    anyhow::ensure!(signal.is_some(), "every log directory is offline");
+    tracing::info!(is_clean = stopped?, "stopped");
     Ok(())
 }
