@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use alluvium_log_manager::LogError;
+use alluvium_log_manager::{LogError, ManagerError};
 use alluvium_record_format::{BuildError, Corruption, Position};
-use alluvium_recovery::FileError;
 use alluvium_segment::SegmentError;
 use alluvium_sparse_index::IndexError;
 
@@ -53,12 +52,12 @@ pub enum CleanError {
         /// Why.
         source: LogError,
     },
-    /// How far the log is clean could not be written down.
+    /// How far the log is clean could not be written down, as the log went meanwhile.
     #[error(transparent)]
     #[non_exhaustive]
     Checkpoint {
-        /// Why.
-        source: FileError,
+        /// What became of the log.
+        source: ManagerError,
     },
     /// The cleaning of this log hit a fault of this library. The panic's message was printed.
     #[error("the cleaning panicked")]
@@ -85,6 +84,7 @@ impl CleanError {
         matches!(
             self,
             Self::Stopped
+                | Self::Checkpoint { .. }
                 | Self::Segment { source: SegmentError::Gone { .. } }
                 | Self::Log { source: LogError::Closed { .. } | LogError::SegmentsChanged { .. } }
         )

@@ -1,7 +1,6 @@
 //! Many logs, cleaned when they are dirty enough.
 
 mod candidate;
-mod checkpoints;
 mod config;
 mod gate;
 mod job;
@@ -148,8 +147,8 @@ impl LogCleaner {
     /// Takes the cleaning of these logs over. `gate` is the one that the log manager was started
     /// with.
     ///
-    /// Reads `cleaner-offset-checkpoint` of every directory in service; one that cannot be read
-    /// says nothing, and its logs are cleaned from their start.
+    /// Where it goes on in each log says the log manager
+    /// ([`cleaner_checkpoint`](LogManager::cleaner_checkpoint)), which has read that at its start.
     #[must_use]
     pub fn new(logs: LogManager, gate: Arc<CleanerGate>, config: LogCleanerConfig) -> Self {
         Self::with_clock(logs, gate, config, Arc::new(SystemClock::default()))
@@ -163,13 +162,6 @@ impl LogCleaner {
         config: LogCleanerConfig,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        for dir in logs.live_dirs() {
-            if let Err(error) = gate.checkpoints.read(&dir) {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(dir = %dir.display(), error, "cleaner checkpoint not used");
-            }
-        }
-        gate.checkpoints.complete();
         metrics::dead(0);
         let shared = Arc::new(Shared {
             logs,
@@ -235,7 +227,8 @@ impl LogCleaner {
     #[must_use]
     pub fn uncleanable(&self) -> Vec<Uncleanable> {
         let marks = self.shared.uncleanable.lock();
-        marks.iter().map(|(partition, mark)| mark.told(partition)).collect()
+        let dir = |partition| self.shared.logs.dir_of(partition);
+        marks.iter().map(|(name, mark)| mark.told(name, dir(name).ok())).collect()
     }
 
     /// Lets a log be cleaned again at once that could not be; false if there is no such log.

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
-use alluvium_record_format::Offset;
-use alluvium_recovery::{FileError, TopicPartition};
+use alluvium_recovery::TopicPartition;
 
 /// Keeps a cleaner off a log: called before a log is truncated, deleted or moved, and after.
 ///
 /// A cleaner implements it; without one, [`NoCleaner`] stands there. Calls may wait until a
-/// cleaning that is under way has stopped, and are made without any lock of the log.
+/// cleaning that is under way has stopped, and are made without any lock of the log. What such a
+/// step does to the cleaner's checkpoint the log manager writes itself, cleaner or not.
 ///
 /// Source: `LogCleaner.abortAndPauseCleaning` and its neighbours in Kafka.
 pub trait CleaningGate: fmt::Debug + Send + Sync {
@@ -21,23 +21,6 @@ pub trait CleaningGate: fmt::Debug + Send + Sync {
 
     /// Cleaning may begin again. Undoes one of the two.
     fn resume(&self, partition: &TopicPartition);
-
-    /// The log is about to be cut: nothing from `to` on may count as clean after a crash either,
-    /// which would find new records there.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be written down. Then nothing is cut, and the disk goes offline.
-    fn before_cut(&self, partition: &TopicPartition, to: Offset) -> Result<(), FileError> {
-        self.checkpoint_moved(partition, Some(to));
-        Ok(())
-    }
-
-    /// The log was cut: nothing from `to` on counts as clean any more. Or it is gone, where that
-    /// is `None`.
-    ///
-    /// Source: `LogCleaner.maybeTruncateCheckpoint` in Kafka.
-    fn checkpoint_moved(&self, partition: &TopicPartition, to: Option<Offset>);
 
     /// Whether the cleaner also drops old segments of compacted logs, between cleanings. Where
     /// nobody does, the logs' own ticks do.
@@ -57,8 +40,6 @@ impl CleaningGate for NoCleaner {
     fn abort_and_pause(&self, _partition: &TopicPartition) {}
 
     fn resume(&self, _partition: &TopicPartition) {}
-
-    fn checkpoint_moved(&self, _partition: &TopicPartition, _to: Option<Offset>) {}
 }
 
 /// Keeps the cleaner off while it lives.
@@ -73,16 +54,6 @@ impl<'a> Kept<'a> {
     pub(crate) fn off(gate: &'a dyn CleaningGate, partition: &'a TopicPartition) -> Self {
         gate.abort_and_pause(partition);
         Self { gate, partition }
-    }
-
-    /// Tells that all from here on is about to be cut.
-    pub(crate) fn before_cut(&self, to: Offset) -> Result<(), FileError> {
-        self.gate.before_cut(self.partition, to)
-    }
-
-    /// Tells up to where what was clean still is.
-    pub(crate) fn moved(&self, to: Option<Offset>) {
-        self.gate.checkpoint_moved(self.partition, to);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Many logs on many disks.
 
 mod checkpoints;
+mod cleaned;
 mod create;
 mod data_dir;
 mod delete;
@@ -185,16 +186,16 @@ impl LogManager {
         // A cut that is refused changes no checkpoint.
         check_cut(to, start)
             .map_err(|source| ManagerError::Log { partition: partition.to_string(), source })?;
-        let kept = Kept::off(&*self.shared.gate, partition);
-        if let Err(source) = kept.before_cut(to) {
-            hosted.dir.fail(LogError::File { source });
-            return Err(ManagerError::Offline { path: hosted.dir.path().to_path_buf() });
-        }
+        let _kept = Kept::off(&*self.shared.gate, partition);
+        self.shared.lower_cleaned(partition, &hosted.dir, to)?;
         let done = work(&hosted.log);
         // New records go into the active segment: all of it is dirty from now on.
-        kept.moved(hosted.log.segments().last().map(|(active, _)| *active));
+        let active = hosted.log.segments().last().map(|(active, _)| *active);
+        let lowered =
+            active.map_or(Ok(()), |to| self.shared.lower_cleaned(partition, &hosted.dir, to));
         let done =
             done.map_err(|source| ManagerError::Log { partition: partition.to_string(), source })?;
+        lowered?;
         // The log has it written before a cut.
         if !hosted.dir.recovery_points.keeps(partition, hosted.log.recovery_point()) {
             self.shared.write_checkpoint(&hosted.dir, CheckpointKind::RecoveryPoint)?;

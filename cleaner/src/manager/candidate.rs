@@ -1,6 +1,5 @@
 //! How dirty a log is, and what of it can be cleaned.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use alluvium_log_manager::{CleaningView, Log};
@@ -19,7 +18,6 @@ use crate::options::{ActiveProducers, CleanOptions};
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) partition: TopicPartition,
-    pub(super) dir: PathBuf,
     pub(super) log: Log,
     pub(super) view: CleaningView,
     pub(super) range: DirtyRange,

@@ -7,24 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use alluvium_log_manager::CleaningGate;
-use alluvium_record_format::Offset;
-use alluvium_recovery::{FileError, TopicPartition};
-use alluvium_segment::Io;
+use alluvium_recovery::TopicPartition;
 use parking_lot::{Condvar, Mutex};
-
-use super::checkpoints::Checkpoints;
 
 /// Which logs are being cleaned, and which must not be: what a
 /// [`LogManager`](alluvium_log_manager::LogManager) and a [`LogCleaner`](super::LogCleaner) share.
 ///
-/// Made first, given to both. It also remembers how far each log is clean, so that what a log
-/// manager cuts, moves or deletes is right in the checkpoints at once.
+/// Made first, given to both.
 ///
 /// Source: `LogCleanerManager` in Kafka.
 pub struct CleanerGate {
     states: Mutex<HashMap<TopicPartition, State>>,
     changed: Condvar,
-    pub(super) checkpoints: Checkpoints,
     attached: AtomicBool,
 }
 
@@ -42,16 +36,9 @@ impl CleanerGate {
     /// A gate for one log manager and one cleaner.
     #[must_use]
     pub fn new() -> Arc<Self> {
-        Self::with_io(Io::new())
-    }
-
-    /// As [`new`](Self::new), with this way to the checkpoint files.
-    #[must_use]
-    pub fn with_io(io: Io) -> Arc<Self> {
         Arc::new(Self {
             states: Mutex::default(),
             changed: Condvar::new(),
-            checkpoints: Checkpoints::new(io),
             attached: AtomicBool::new(false),
         })
     }
@@ -126,18 +113,6 @@ impl CleaningGate for CleanerGate {
             if state.pauses == 0 && !state.busy {
                 states.remove(partition);
             }
-        }
-    }
-
-    fn before_cut(&self, partition: &TopicPartition, to: Offset) -> Result<(), FileError> {
-        self.checkpoints.lower(partition, to)
-    }
-
-    fn checkpoint_moved(&self, partition: &TopicPartition, to: Option<Offset>) {
-        match to {
-            // A file that is not written is written again with the next change.
-            Some(to) => drop(self.checkpoints.lower(partition, to)),
-            None => self.checkpoints.forget(partition),
         }
     }
 

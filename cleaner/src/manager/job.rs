@@ -93,7 +93,7 @@ impl Shared {
         let mut host = InService { shared: self, turn, log: &candidate.log };
         let cleaner = worker.cleaner(self.config.read().of_a_thread());
         let report = cleaner.clean(&candidate.view.segments, &options, &mut host)?;
-        self.set_checkpoint(candidate, report.next_dirty_offset)?;
+        self.set_checkpoint(&candidate.partition, report.next_dirty_offset)?;
         Ok(report)
     }
 
@@ -114,9 +114,6 @@ impl Shared {
                 return Outcome::Stopped;
             }
             (CleanError::Segment { source }, Ok(log)) if CleanError::is_disk(&source) => {
-                CleanError::Log { source: log.dir_failed(source) }
-            }
-            (CleanError::Checkpoint { source }, Ok(log)) => {
                 CleanError::Log { source: log.dir_failed(source) }
             }
             (error, Ok(_)) => error,

@@ -12,7 +12,6 @@ use crate::error::CleanError;
 impl Shared {
     /// Cleans one log, then runs retention.
     pub(super) fn round(&self, worker: &mut Worker) -> Round {
-        self.write_stale_checkpoints();
         self.prune_marks();
         let (partition, outcome) = self.clean_filthiest(worker);
         let segments_deleted = self.retention();
@@ -93,16 +92,14 @@ impl Shared {
         partition: &TopicPartition,
         now: Timestamp,
     ) -> Result<Option<Candidate>, CleanError> {
-        let (Ok(log), Ok(dir)) = (self.logs.log(partition), self.logs.dir_of(partition)) else {
-            return Ok(None);
-        };
+        let Ok(log) = self.logs.log(partition) else { return Ok(None) };
         let Ok(view) = log.cleaning_view() else { return Ok(None) };
         if !view.config.cleanup_policy().compacts() {
             return Ok(None);
         }
-        let checkpoint = self.gate.checkpoints.offset(&dir, partition);
+        let Ok(checkpoint) = self.logs.cleaner_checkpoint(partition) else { return Ok(None) };
         let range = DirtyRange::of(&view, checkpoint, now)?;
-        Ok(Some(Candidate { partition: partition.clone(), dir, log, view, range }))
+        Ok(Some(Candidate { partition: partition.clone(), log, view, range }))
     }
 
     /// Looks at a log whose turn it is. A checkpoint that does not fit it is written anew.
@@ -118,7 +115,7 @@ impl Shared {
                 // Retention has not moved the start past it.
                 tracing::warn!(%partition, %offset, "the cleaner begins at the start of the log");
             }
-            self.set_checkpoint(&candidate, offset)?;
+            self.set_checkpoint(partition, offset)?;
         }
         Ok(Some(candidate))
     }
@@ -126,30 +123,13 @@ impl Shared {
     /// Notes how far a log is clean.
     pub(super) fn set_checkpoint(
         &self,
-        candidate: &Candidate,
+        partition: &TopicPartition,
         offset: Offset,
     ) -> Result<(), CleanError> {
-        let Candidate { partition, dir, .. } = candidate;
-        let home = |name: &TopicPartition| match self.logs.dir_of(name) {
-            Ok(of) => Some(of),
-            Err(ManagerError::Unknown { .. }) => None,
-            Err(_) => Some(dir.clone()),
-        };
-        let set = self.gate.checkpoints.set(dir, partition, offset, home);
-        set.map_err(|source| CleanError::Checkpoint { source })
-    }
-
-    /// Writes checkpoints again that could not be written when a log was cut or deleted. Where
-    /// that fails again, the directory goes offline.
-    fn write_stale_checkpoints(&self) {
-        for (dir, source) in self.gate.checkpoints.write_stale() {
-            let mut partitions = self.logs.partitions().into_iter();
-            let inside = partitions.find(|name| self.logs.dir_of(name).is_ok_and(|of| of == dir));
-            match inside {
-                Some(partition) => drop(self.failed(&partition, CleanError::Checkpoint { source })),
-                None => self.gate.checkpoints.drop_dir(&dir),
-            }
-        }
+        self.logs.set_cleaner_checkpoint(partition, offset).map_err(|error| match error {
+            ManagerError::Log { source, .. } => CleanError::Log { source },
+            source => CleanError::Checkpoint { source },
+        })
     }
 
     /// Runs the retention of compacted logs.

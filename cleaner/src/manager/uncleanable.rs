@@ -1,6 +1,6 @@
 //! Logs that cannot be cleaned, and why.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use alluvium_record_format::Timestamp;
@@ -18,7 +18,7 @@ use crate::error::CleanError;
 pub struct Uncleanable {
     /// The partition.
     pub partition: TopicPartition,
-    /// The log directory that it lay in.
+    /// The log directory that it lies in.
     pub dir: PathBuf,
     /// Why the last try failed.
     pub reason: Arc<CleanError>,
@@ -41,10 +41,11 @@ pub(super) struct Mark {
 }
 
 impl Mark {
-    pub(super) fn told(&self, partition: &TopicPartition) -> Uncleanable {
+    /// In this directory, or where it lay when it was marked.
+    pub(super) fn told(&self, partition: &TopicPartition, dir: Option<PathBuf>) -> Uncleanable {
         Uncleanable {
             partition: partition.clone(),
-            dir: self.dir.clone(),
+            dir: dir.unwrap_or_else(|| self.dir.clone()),
             reason: Arc::clone(&self.reason),
             since: self.since,
             failures: self.failures,
@@ -107,10 +108,12 @@ impl Shared {
         let marks = self.uncleanable.lock().clone();
         let now = self.clock.now();
         for (partition, mark) in marks {
-            let bytes = self.cleanable_bytes(&partition, &mark.dir, now);
-            let index = found.iter().position(|backlog| backlog.dir == mark.dir);
+            let bytes = self.cleanable_bytes(&partition, now);
+            // It may have moved since.
+            let dir = self.logs.dir_of(&partition).unwrap_or(mark.dir);
+            let index = found.iter().position(|backlog| backlog.dir == dir);
             let index = index.unwrap_or_else(|| {
-                found.push(none(mark.dir));
+                found.push(none(dir));
                 found.len() - 1
             });
             found[index].count += 1;
@@ -122,10 +125,10 @@ impl Shared {
     /// Bytes that would be cleaned of a log; none where that cannot be told.
     ///
     /// Source: `LogCleanerManager` in Kafka, the gauge `uncleanable-bytes`.
-    fn cleanable_bytes(&self, partition: &TopicPartition, dir: &Path, now: Timestamp) -> u64 {
+    fn cleanable_bytes(&self, partition: &TopicPartition, now: Timestamp) -> u64 {
         let Ok(log) = self.logs.log(partition) else { return 0 };
         let Ok(view) = log.cleaning_view() else { return 0 };
-        let checkpoint = self.gate.checkpoints.offset(dir, partition);
+        let Ok(checkpoint) = self.logs.cleaner_checkpoint(partition) else { return 0 };
         let range = guarded(|| DirtyRange::of(&view, checkpoint, now));
         range.map_or(0, |range| range.cleanable_bytes)
     }

@@ -75,14 +75,8 @@ impl Broker {
         let clock = Arc::new(ManualClock::new(Timestamp::new(NOW)));
         let faults: Arc<Faults> = Arc::default();
         let io = Io::with_hook(Arc::<Faults>::clone(&faults));
-        let gate = CleanerGate::with_io(io.clone());
-        let config = BrokerConfig::builder()
-            .log_dirs(dirs.clone())
-            .log_defaults(defaults.build().unwrap())
-            .transaction_verification(false)
-            .build()
-            .unwrap();
-        let (logs, _report) = LogManager::options(config)
+        let gate = CleanerGate::new();
+        let (logs, _report) = LogManager::options(config(dirs.clone(), defaults))
             .clock(Arc::<ManualClock>::clone(&clock))
             .background(Arc::new(Inline::default()))
             .pool(FilePool::with_io(64, io))
@@ -131,6 +125,21 @@ impl Broker {
         let checkpoint: OffsetCheckpoint = entries.collect();
         checkpoint.write(&Io::new(), CheckpointKind::Cleaner, &self.dirs[0]).unwrap();
     }
+}
+
+/// Starts the logs in these directories with nobody that cleans them.
+pub(crate) fn without_cleaner(dirs: &[PathBuf]) -> LogManager {
+    let options = LogManager::options(config(dirs.to_vec(), compacted()));
+    options.background(Arc::new(Inline::default())).start().unwrap().0
+}
+
+fn config(dirs: Vec<PathBuf>, defaults: LogConfigBuilder) -> BrokerConfig {
+    BrokerConfig::builder()
+        .log_dirs(dirs)
+        .log_defaults(defaults.build().unwrap())
+        .transaction_verification(false)
+        .build()
+        .unwrap()
 }
 
 /// The names in the directory of a log, sorted.

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use alluvium_cleaner::{CleanOptions, Outcome};
+use alluvium_log_manager::NewLog;
 use alluvium_record_format::{Offset, Timestamp, TxnOutcome::Abort};
 use alluvium_recovery::{LoadConfig, load};
 use alluvium_segment::{Io, IoCall, IoHook, IoVerdict};
 
-use crate::broker::{Broker, bases, compacted, t, values};
+use crate::broker::{Broker, append, bases, compacted, t, values, without_cleaner};
 use crate::support::{Fixture, NOW, aborted, batch, config, marker, options, transactional};
 
 /// Lets so many changes through, and then none: the process is gone.
@@ -169,6 +170,46 @@ fn after_a_crash_at_any_step_a_broker_finds_the_same_values() {
         steps += 1;
     }
     assert!(steps > 20, "only {steps} steps");
+}
+
+/// What was cut before there was a cleaner was lower in its memory alone: the file went on to say
+/// that new records are clean.
+#[test]
+fn a_key_stays_deleted_that_is_deleted_after_a_cut_before_there_is_a_cleaner() {
+    let root = tempfile::tempdir().unwrap();
+    let dirs = [fs::canonicalize(root.path()).unwrap().join("d1")];
+    let broker = Broker::at(dirs.to_vec(), compacted());
+    let log = broker.logs.get_or_create(&t(0), &NewLog::new()).unwrap();
+    append(&log, &[("deleted", Some("1"))]);
+    log.roll().unwrap();
+    append(&log, &[("k", Some("1"))]);
+    append(&log, &[("k", Some("2"))]);
+    log.roll().unwrap();
+    while !broker.cleaner.tick().is_idle() {}
+    assert_eq!(broker.checkpoint(1, &t(0)), Some(3));
+    drop((broker, log));
+
+    let logs = without_cleaner(&dirs);
+    logs.truncate_to(&t(0), Offset::new(1)).unwrap();
+    let log = logs.log(&t(0)).unwrap();
+    append(&log, &[("deleted", None)]);
+    append(&log, &[("k", Some("3"))]);
+    log.roll().unwrap();
+    append(&log, &[("k", Some("4"))]);
+    log.roll().unwrap();
+    log.flush(true).unwrap();
+    assert!(!values(&log).contains_key(&b"deleted"[..]));
+    drop((logs, log)); // killed
+
+    let broker = Broker::at(dirs.to_vec(), compacted());
+    let log = broker.logs.log(&t(0)).unwrap();
+    for value in ["5", "6", "7"] {
+        append(&log, &[("k", Some(value))]);
+        log.roll().unwrap();
+        broker.clock.advance_ms(1000);
+        while !broker.cleaner.tick().is_idle() {}
+    }
+    assert_eq!(values(&log).into_iter().collect::<Vec<_>>(), [(b"k".to_vec(), b"7".to_vec())]);
 }
 
 /// Each group is as it was before or as it is after: up to some offset the batches are new, from

@@ -1,6 +1,9 @@
 //! Logs that move to another disk of the broker.
 
-use alluvium_log_manager::{Isolation, Log};
+use std::fs;
+
+use alluvium_cleaner::Outcome;
+use alluvium_log_manager::{Isolation, Log, LogManager};
 use alluvium_record_format::{LeaderEpoch, Offset};
 
 use crate::broker::{Broker, append, t, values};
@@ -65,4 +68,30 @@ fn a_deleted_key_does_not_come_back_when_a_cleaning_is_due_during_a_move() {
             assert!(moved.segments().len() < 4, "cleaned again: {case}");
         }
     }
+}
+
+/// Moves a log to the other disk.
+fn move_away(logs: &LogManager, log: &Log) {
+    let home = logs.dir_of(&t(0)).unwrap();
+    let to = logs.live_dirs().into_iter().find(|dir| *dir != home).unwrap();
+    let copy = logs.create_future(&t(0), to).unwrap();
+    copy.truncate_fully_and_start_at(log.log_end_offset(), None).unwrap();
+    logs.promote_future(&t(0)).unwrap();
+}
+
+#[test]
+fn a_log_that_cannot_be_cleaned_is_told_of_under_the_disk_that_it_moved_to() {
+    let broker = Broker::new(2);
+    let log = broker.dirty(0, 2);
+    let path = log.dir().path().join("00000000000000000000.log");
+    let mut bytes = fs::read(&path).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&path, bytes).unwrap();
+    assert!(matches!(broker.cleaner.tick().outcome, Outcome::Failed(_)));
+    let before = broker.cleaner.uncleanable()[0].dir.clone();
+    assert_eq!(before, broker.logs.dir_of(&t(0)).unwrap());
+    move_away(&broker.logs, &log);
+    let after = broker.cleaner.uncleanable()[0].dir.clone();
+    assert_ne!(before, after);
+    assert_eq!(after, broker.logs.dir_of(&t(0)).unwrap());
 }

@@ -198,8 +198,8 @@ impl Shared {
         self.forget_checkpointed(partition, dir);
         dir.forget(self.pool.io(), partition)?;
         if !is_future {
-            // A copy's partition has a log elsewhere, of which the cleaner's checkpoint speaks.
-            self.gate.checkpoint_moved(partition, None);
+            // Of a copy's partition, the file of another disk rightly speaks.
+            self.forget_cleaned(partition);
         }
         Ok(())
     }

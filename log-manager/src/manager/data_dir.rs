@@ -31,6 +31,8 @@ pub(super) struct DataDir {
     /// What a long retention raises before it drops anything, and a truncation lowers.
     pub(super) log_starts: Kept,
     pub(super) high_watermarks: Kept,
+    /// What cleaners raise, and a truncation lowers before it cuts.
+    pub(super) cleaned: Kept,
 }
 
 /// What one checkpoint says, as it was read or written last. Held while it is put together and
@@ -40,7 +42,15 @@ pub(super) struct DataDir {
 pub(super) struct Kept {
     kind: CheckpointKind,
     /// `None` once the logs are closed: from then on nothing is written.
-    offsets: Mutex<Option<OffsetCheckpoint>>,
+    written: Mutex<Option<Written>>,
+}
+
+/// What a checkpoint says.
+#[derive(Debug, Default)]
+struct Written {
+    offsets: OffsetCheckpoint,
+    /// The file could not be read: it may say anything, and does so after the next start.
+    is_in_doubt: bool,
 }
 
 impl DataDir {
@@ -56,6 +66,7 @@ impl DataDir {
             recovery_points: Kept::new(CheckpointKind::RecoveryPoint),
             log_starts: Kept::new(CheckpointKind::LogStart),
             high_watermarks: Kept::new(CheckpointKind::HighWatermark),
+            cleaned: Kept::new(CheckpointKind::Cleaner),
         }
     }
 
@@ -118,7 +129,7 @@ impl DataDir {
     /// for one that is being written.
     pub(super) fn seal(&self) {
         for kept in self.checkpoints() {
-            *kept.offsets.lock() = None;
+            *kept.written.lock() = None;
         }
     }
 
@@ -127,8 +138,8 @@ impl DataDir {
         self.checkpoints().into_iter().try_for_each(|kept| kept.forget(io, self.path(), partition))
     }
 
-    const fn checkpoints(&self) -> [&Kept; 3] {
-        [&self.recovery_points, &self.log_starts, &self.high_watermarks]
+    const fn checkpoints(&self) -> [&Kept; 4] {
+        [&self.recovery_points, &self.log_starts, &self.high_watermarks, &self.cleaned]
     }
 
     /// Whether the caller is the first to clear up after the failure.
@@ -151,12 +162,16 @@ impl DataDir {
 
 impl Kept {
     fn new(kind: CheckpointKind) -> Self {
-        Self { kind, offsets: Mutex::new(Some(OffsetCheckpoint::new())) }
+        Self { kind, written: Mutex::new(Some(Written::default())) }
     }
 
-    /// What the checkpoint said when the directory was opened.
-    pub(super) fn set(&self, offsets: OffsetCheckpoint) {
-        *self.offsets.lock() = Some(offsets);
+    /// Reads what the checkpoint says when the directory is opened. One that cannot be read says
+    /// nothing.
+    pub(super) fn read(&self, io: &Io, dir: &Path) -> Result<OffsetCheckpoint, FileError> {
+        let read = OffsetCheckpoint::read(io, self.kind, dir);
+        let offsets = read.as_ref().map_or_else(|_| OffsetCheckpoint::new(), Clone::clone);
+        *self.written.lock() = Some(Written { offsets, is_in_doubt: read.is_err() });
+        read
     }
 
     /// Writes the offsets that `collect` finds, no log's wish beside it. Returns whether it did:
@@ -167,7 +182,7 @@ impl Kept {
         dir: &DataDir,
         collect: impl FnOnce() -> OffsetCheckpoint,
     ) -> Result<bool, FileError> {
-        let mut kept = self.offsets.lock();
+        let mut kept = self.written.lock();
         let Some(written) = &mut *kept else { return Ok(false) };
         // Nobody else gets the directory meanwhile.
         let _lock = dir.lock();
@@ -176,52 +191,123 @@ impl Kept {
             // Its logs go out of service: some may be missing.
             return Ok(false);
         }
-        offsets.write(io, self.kind, dir.path())?;
-        *written = offsets;
+        written.write(io, self.kind, dir.path(), offsets)?;
         Ok(true)
+    }
+
+    /// What the checkpoint says of a partition; nothing once the logs are closed.
+    pub(super) fn offset(&self, partition: &TopicPartition) -> Option<Offset> {
+        let kept = self.written.lock();
+        kept.as_ref().and_then(|written| written.offsets.offset(partition))
     }
 
     /// Whether the checkpoint says this of a partition.
     pub(super) fn keeps(&self, partition: &TopicPartition, offset: Offset) -> bool {
-        let kept = self.offsets.lock();
-        kept.as_ref().and_then(|written| written.offset(partition)) == Some(offset)
+        self.offset(partition) == Some(offset)
+    }
+
+    /// Writes another offset for one partition, and drops the others that are not `there`. Nothing
+    /// where the checkpoint says so already.
+    pub(super) fn note(
+        &self,
+        io: &Io,
+        dir: &DataDir,
+        (partition, offset): (&TopicPartition, Offset),
+        is_there: impl Fn(&TopicPartition) -> bool,
+    ) -> Result<(), FileError> {
+        let mut kept = self.written.lock();
+        let Some(written) = &mut *kept else { return Err(self.closed(dir.path())) };
+        if written.offsets.offset(partition) == Some(offset) {
+            return Ok(());
+        }
+        let _lock = dir.lock();
+        let others = written.offsets.iter().filter(|(name, _)| is_there(name));
+        let mut offsets: OffsetCheckpoint =
+            others.map(|(name, offset)| (name.clone(), offset)).collect();
+        offsets.insert(partition.clone(), offset);
+        if !dir.is_live() {
+            return Err(self.closed(dir.path()));
+        }
+        written.write(io, self.kind, dir.path(), offsets)
+    }
+
+    /// Writes the checkpoint without the partitions that do not `stay`, if it has any.
+    pub(super) fn retain(
+        &self,
+        io: &Io,
+        dir: &Path,
+        stays: impl Fn(&TopicPartition) -> bool,
+    ) -> Result<(), FileError> {
+        let mut kept = self.written.lock();
+        let Some(written) = &mut *kept else { return Err(self.closed(dir)) };
+        if written.offsets.iter().all(|(name, _)| stays(name)) {
+            return Ok(());
+        }
+        let staying = written.offsets.iter().filter(|(name, _)| stays(name));
+        let offsets = staying.map(|(name, offset)| (name.clone(), offset)).collect();
+        written.write(io, self.kind, dir, offsets)
+    }
+
+    /// Lowers the offset of a partition, unless it is lower or there is none.
+    pub(super) fn lower(
+        &self,
+        io: &Io,
+        dir: &Path,
+        partition: &TopicPartition,
+        to: Offset,
+    ) -> Result<(), FileError> {
+        self.change(io, dir, partition, |said| said.map(|said| said.min(to)))
     }
 
     /// Writes the checkpoint without this partition, unless it says nothing of it.
-    fn forget(&self, io: &Io, dir: &Path, partition: &TopicPartition) -> Result<(), FileError> {
-        let mut kept = self.offsets.lock();
-        let Some(written) = &mut *kept else { return Err(self.closed(dir)) };
-        if written.offset(partition).is_none() {
-            return Ok(());
-        }
-        let mut changed = written.clone();
-        changed.remove(partition);
-        changed.write(io, self.kind, dir)?;
-        *written = changed;
-        Ok(())
+    pub(super) fn forget(
+        &self,
+        io: &Io,
+        dir: &Path,
+        partition: &TopicPartition,
+    ) -> Result<(), FileError> {
+        self.change(io, dir, partition, |_| None)
     }
 
-    /// Writes another offset for one partition, unless what it says of it does already.
+    /// Writes what one partition's offset is to be, unless it is that.
     fn change(
         &self,
-        of: &KeptInCheckpoint,
-        offset: Offset,
-        does: impl FnOnce(Option<Offset>) -> bool,
+        io: &Io,
+        dir: &Path,
+        partition: &TopicPartition,
+        wanted: impl FnOnce(Option<Offset>) -> Option<Offset>,
     ) -> Result<(), FileError> {
-        let mut kept = self.offsets.lock();
-        let Some(written) = &mut *kept else { return Err(self.closed(of.dir.path())) };
-        if does(written.offset(&of.partition)) {
+        let mut kept = self.written.lock();
+        let Some(written) = &mut *kept else { return Err(self.closed(dir)) };
+        let said = written.offsets.offset(partition);
+        let wanted = wanted(said);
+        if said == wanted && !written.is_in_doubt {
             return Ok(());
         }
-        let mut changed = written.clone();
-        changed.insert(of.partition.clone(), offset);
-        changed.write(&of.io, self.kind, of.dir.path())?;
-        *written = changed;
-        Ok(())
+        let mut changed = written.offsets.clone();
+        match wanted {
+            Some(offset) => changed.insert(partition.clone(), offset),
+            None => changed.remove(partition),
+        };
+        written.write(io, self.kind, dir, changed)
     }
 
     fn closed(&self, dir: &Path) -> FileError {
         FileError::io(&self.kind.path(dir), FileAction::Write, std::io::Error::other(Closed))
+    }
+}
+
+impl Written {
+    fn write(
+        &mut self,
+        io: &Io,
+        kind: CheckpointKind,
+        dir: &Path,
+        offsets: OffsetCheckpoint,
+    ) -> Result<(), FileError> {
+        offsets.write(io, kind, dir)?;
+        *self = Self { offsets, is_in_doubt: false };
+        Ok(())
     }
 }
 
@@ -238,16 +324,25 @@ pub(super) struct KeptInCheckpoint {
     pub(super) io: Io,
 }
 
+impl KeptInCheckpoint {
+    fn change(
+        &self,
+        kept: &Kept,
+        wanted: impl FnOnce(Option<Offset>) -> Option<Offset>,
+    ) -> Result<(), FileError> {
+        kept.change(&self.io, self.dir.path(), &self.partition, wanted)
+    }
+}
+
 impl RecoveryPointKeeper for KeptInCheckpoint {
     fn lower(&self, offset: Offset) -> Result<(), FileError> {
-        let does = |kept: Option<Offset>| kept.is_none_or(|kept| kept <= offset);
-        self.dir.recovery_points.change(self, offset, does)
+        self.change(&self.dir.recovery_points, |kept| kept.map(|kept| kept.min(offset)))
     }
 
     fn keep_log_start(&self, offset: Offset) -> Result<bool, FileError> {
         // A higher one is that of the log now: one that goes back is lowered here first.
-        let does = |kept: Option<Offset>| kept.is_some_and(|kept| kept >= offset);
-        match self.dir.log_starts.change(self, offset, does) {
+        let higher = |kept: Option<Offset>| kept.map_or(offset, |kept| kept.max(offset));
+        match self.change(&self.dir.log_starts, |kept| Some(higher(kept))) {
             // What is to make room must not need any.
             Err(error) if error.is_storage_full() => Ok(false),
             other => other.map(|()| true),
@@ -255,7 +350,6 @@ impl RecoveryPointKeeper for KeptInCheckpoint {
     }
 
     fn lower_log_start(&self, offset: Offset) -> Result<(), FileError> {
-        let does = |kept: Option<Offset>| kept.is_none_or(|kept| kept <= offset);
-        self.dir.log_starts.change(self, offset, does)
+        self.change(&self.dir.log_starts, |kept| kept.map(|kept| kept.min(offset)))
     }
 }

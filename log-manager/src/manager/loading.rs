@@ -80,10 +80,7 @@ impl Shared {
         on_progress: Option<&OnProgress>,
     ) -> Result<(), ManagerError> {
         let io = self.pool.io();
-        let checkpoints = Checkpoints::read(io, dir.path(), &mut report.bad_checkpoints);
-        dir.recovery_points.set(checkpoints.recovery_points.clone());
-        dir.log_starts.set(checkpoints.log_starts.clone());
-        dir.high_watermarks.set(checkpoints.high_watermarks.clone());
+        let checkpoints = Checkpoints::read(io, dir, &mut report.bad_checkpoints);
         let jobs = match self.list(dir, report) {
             Ok(jobs) => jobs,
             Err(source) => {

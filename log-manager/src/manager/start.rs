@@ -7,14 +7,14 @@ use std::sync::atomic::AtomicBool;
 
 use alluvium_record_format::Uuid;
 use alluvium_recovery::{
-    CheckpointKind, CleanShutdown, FileError, LoadReport, OffsetCheckpoint, ProducerStateConfig,
-    TopicPartition, sync_directory,
+    CleanShutdown, FileError, LoadReport, OffsetCheckpoint, ProducerStateConfig, TopicPartition,
+    sync_directory,
 };
 use alluvium_segment::{DirLock, FilePool, Io, LockError};
 use dashmap::DashMap;
 use parking_lot::{Mutex, RwLock};
 
-use super::data_dir::DataDir;
+use super::data_dir::{DataDir, Kept};
 use super::tasks::Schedule;
 use super::{LogManager, ManagerError, ManagerOptions, Shared, identity};
 use crate::{BrokerConfig, LogError, background};
@@ -145,6 +145,7 @@ impl ManagerOptions {
         };
         let shared = &manager.shared;
         shared.load_all(&mut report, self.on_progress.as_ref())?;
+        shared.forget_cleaned_elsewhere();
         for (dir, told) in shared.dirs.iter().zip(&mut report.dirs) {
             told.failure = dir.failure();
         }
@@ -227,10 +228,10 @@ pub(super) struct Checkpoints {
 
 impl Checkpoints {
     /// Reads what is there. A file that cannot be read says nothing: then an unclean start recovers
-    /// everything, a clean one takes the log end for the recovery point as ever, and logs start at
-    /// their first segment.
-    pub(super) fn read(io: &Io, dir: &Path, bad: &mut Vec<FileError>) -> Self {
-        let mut read = |kind| match OffsetCheckpoint::read(io, kind, dir) {
+    /// everything, a clean one takes the log end for the recovery point as ever, logs start at
+    /// their first segment, and are cleaned from there.
+    pub(super) fn read(io: &Io, dir: &DataDir, bad: &mut Vec<FileError>) -> Self {
+        let mut read = |kept: &Kept| match kept.read(io, dir.path()) {
             Ok(offsets) => offsets,
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "checkpoint not used");
@@ -238,10 +239,12 @@ impl Checkpoints {
                 OffsetCheckpoint::default()
             }
         };
+        // Asked where it is kept: no log needs it to be loaded.
+        drop(read(&dir.cleaned));
         Self {
-            recovery_points: read(CheckpointKind::RecoveryPoint),
-            log_starts: read(CheckpointKind::LogStart),
-            high_watermarks: read(CheckpointKind::HighWatermark),
+            recovery_points: read(&dir.recovery_points),
+            log_starts: read(&dir.log_starts),
+            high_watermarks: read(&dir.high_watermarks),
         }
     }
 }

@@ -26,7 +26,7 @@ impl LogManager {
         let _one_at_a_time = shared.changing.lock();
         shared.check_running()?;
         let hosted = shared.hosted(partition)?;
-        let kept = Kept::off(&*shared.gate, partition);
+        let _kept = Kept::off(&*shared.gate, partition);
         // A copy that cannot be renamed takes its own disk offline; the log goes all the same.
         drop(shared.drop_future(partition));
         let name = shared
@@ -34,7 +34,7 @@ impl LogManager {
             .ok_or_else(|| ManagerError::Offline { path: hosted.dir.path().to_path_buf() })?;
         hosted.dir.log_count.fetch_sub(1, Ordering::AcqRel);
         shared.logs.remove(partition);
-        kept.moved(None);
+        shared.forget_cleaned(partition);
         shared.write_checkpoints(&hosted.dir)?;
         Ok(name)
     }

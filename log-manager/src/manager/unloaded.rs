@@ -109,6 +109,12 @@ impl Shared {
         Some(Arc::clone(&found.reason))
     }
 
+    /// Whether a log or a copy in this directory could not be loaded.
+    pub(super) fn is_unloaded_in(&self, partition: &TopicPartition, dir: &Arc<DataDir>) -> bool {
+        let mut there = self.unloaded.iter().filter(|entry| Arc::ptr_eq(&entry.dir, dir));
+        there.any(|entry| entry.partition == *partition)
+    }
+
     /// How many partitions' logs could not be loaded.
     pub(super) fn unloaded_count(&self) -> usize {
         self.unloaded.iter().filter(|entry| !entry.is_future).count()

@@ -3,6 +3,7 @@
 mod append_checks;
 mod batches;
 mod checkpointing;
+mod cleaned;
 mod cluster;
 mod committing;
 mod deleting;

@@ -20,7 +20,7 @@ use crate::disk::{Disk, append, read};
 const OURS: Uuid = Uuid::from_bytes([7; 16]);
 
 /// A log on `d1` with two records, of which readers see one, and a complete copy on `d2`.
-fn with_copy(cluster: &Cluster) -> (LogManager, Log, Log) {
+pub(crate) fn with_copy(cluster: &Cluster) -> (LogManager, Log, Log) {
     let (manager, _) = cluster.start();
     let new = NewLog::new().is_new().topic_id(OURS).dir(cluster.path("d1"));
     let log = manager.get_or_create(&t(0), &new).unwrap();
@@ -287,8 +287,6 @@ impl CleaningGate for Pauses {
     fn resume(&self, _partition: &TopicPartition) {
         *self.0.lock().unwrap() -= 1;
     }
-
-    fn checkpoint_moved(&self, _partition: &TopicPartition, _to: Option<Offset>) {}
 }
 
 /// The cleaner is kept off as long as there is a copy, and no longer, however that ends.
