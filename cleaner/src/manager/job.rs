@@ -92,7 +92,8 @@ impl Shared {
         let options = candidate.options(now)?;
         let mut host = InService { shared: self, turn, log: &candidate.log };
         let cleaner = worker.cleaner(self.config.read().of_a_thread());
-        let report = cleaner.clean(&candidate.view.segments, &options, &mut host)?;
+        let report = cleaner.clean(&candidate.view.segments, &options, &mut host);
+        let report = report.map_err(|error| disk_failed(&candidate.log, error))?;
         self.set_checkpoint(&candidate.partition, report.next_dirty_offset)?;
         Ok(report)
     }
@@ -107,22 +108,15 @@ impl Shared {
         let is_missing =
             matches!(&error, CleanError::Segment { source: SegmentError::Gone { .. } })
                 && log.as_ref().is_ok_and(is_file_missing);
-        let error = match (error, log) {
-            (error @ CleanError::Log { source: LogError::Offline { .. } }, _) => error,
-            (error, Err(_)) => {
-                tracing::info!(%partition, %error, "the log went before its cleaning ended");
-                return Outcome::Stopped;
-            }
-            (CleanError::Segment { source }, Ok(log)) if CleanError::is_disk(&source) => {
-                CleanError::Log { source: log.dir_failed(source) }
-            }
-            (error, Ok(_)) => error,
-        };
         match error {
             CleanError::Log { source: LogError::Offline { .. } } => {
                 metrics::failed();
                 self.stats.failed();
                 Outcome::DiskFailed(Arc::new(error))
+            }
+            error if log.is_err() => {
+                tracing::info!(%partition, %error, "the log went before its cleaning ended");
+                Outcome::Stopped
             }
             error if error.is_stop() && !is_missing => {
                 tracing::info!(%partition, %error, "the cleaning ended");
@@ -166,6 +160,17 @@ impl CleanHost for InService<'_> {
 
     fn replace(&mut self, replacement: Replacement) -> Result<(), CleanError> {
         self.log.replace_segments(replacement).map_err(|source| CleanError::Log { source })
+    }
+}
+
+/// Takes the disk of the log offline that was read or written, where that has failed. Not by name:
+/// the log of this partition may lie on another disk by now.
+pub(super) fn disk_failed(log: &Log, error: CleanError) -> CleanError {
+    match error {
+        CleanError::Segment { source } if CleanError::is_disk(&source) => {
+            CleanError::Log { source: log.dir_failed(source) }
+        }
+        error => error,
     }
 }
 

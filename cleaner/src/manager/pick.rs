@@ -5,7 +5,7 @@ use alluvium_record_format::{Offset, Timestamp};
 use alluvium_recovery::TopicPartition;
 
 use super::candidate::{Candidate, DirtyRange};
-use super::job::{Worker, guarded};
+use super::job::{Worker, disk_failed, guarded};
 use super::{Outcome, Round, Shared};
 use crate::error::CleanError;
 
@@ -98,7 +98,8 @@ impl Shared {
             return Ok(None);
         }
         let Ok(checkpoint) = self.logs.cleaner_checkpoint(partition) else { return Ok(None) };
-        let range = DirtyRange::of(&view, checkpoint, now)?;
+        let range = DirtyRange::of(&view, checkpoint, now);
+        let range = range.map_err(|error| disk_failed(&log, error))?;
         Ok(Some(Candidate { partition: partition.clone(), log, view, range }))
     }
 

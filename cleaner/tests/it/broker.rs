@@ -18,12 +18,18 @@ use tempfile::TempDir;
 use crate::support::{NOW, Pair, batch, records_of};
 
 type Rule = Box<dyn FnMut(&IoCall<'_>) -> IoVerdict + Send>;
+type Watch = Box<dyn FnOnce() + Send>;
 
 /// Decides on the system calls of the logs.
 #[derive(Default)]
-pub(crate) struct Faults(Mutex<Option<Rule>>);
+pub(crate) struct Faults(Mutex<Option<Rule>>, Mutex<Option<Watch>>);
 
 impl Faults {
+    /// Runs before the next call that the rule fails, and may make others.
+    pub(crate) fn before_failure(&self, watch: impl FnOnce() + Send + 'static) {
+        *self.1.lock().unwrap() = Some(Box::new(watch));
+    }
+
     pub(crate) fn set(&self, rule: impl FnMut(&IoCall<'_>) -> IoVerdict + Send + 'static) {
         *self.rule() = Some(Box::new(rule));
     }
@@ -40,7 +46,14 @@ impl Faults {
 
 impl IoHook for Faults {
     fn before(&self, call: &IoCall<'_>) -> IoVerdict {
-        self.rule().as_mut().map_or(IoVerdict::Proceed, |rule| rule(call))
+        let verdict = self.rule().as_mut().map_or(IoVerdict::Proceed, |rule| rule(call));
+        if matches!(verdict, IoVerdict::Fail(_)) {
+            let watch = self.1.lock().unwrap().take();
+            if let Some(watch) = watch {
+                watch();
+            }
+        }
+        verdict
     }
 }
 

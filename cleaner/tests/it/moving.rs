@@ -1,12 +1,14 @@
 //! Logs that move to another disk of the broker.
 
 use std::fs;
+use std::io;
 
 use alluvium_cleaner::Outcome;
 use alluvium_log_manager::{Isolation, Log, LogManager};
 use alluvium_record_format::{LeaderEpoch, Offset};
+use alluvium_segment::{IoCall, IoVerdict};
 
-use crate::broker::{Broker, append, t, values};
+use crate::broker::{Broker, append, compacted, t, values};
 
 /// Appends to a copy what the log holds up to `end`, as a move does.
 fn copy_to(log: &Log, copy: &Log, end: Offset) {
@@ -77,6 +79,28 @@ fn move_away(logs: &LogManager, log: &Log) {
     let copy = logs.create_future(&t(0), to).unwrap();
     copy.truncate_fully_and_start_at(log.log_end_offset(), None).unwrap();
     logs.promote_future(&t(0)).unwrap();
+}
+
+/// The error of the former disk was taken for one of the disk where the log lies by now.
+#[test]
+fn a_disk_that_fails_while_a_log_leaves_it_goes_offline_and_not_the_other_one() {
+    let broker = Broker::with(2, compacted().max_compaction_lag_ms(1));
+    let log = broker.dirty(0, 2);
+    let home = broker.logs.dir_of(&t(0)).unwrap();
+    let old = log.dir().path();
+    broker.faults.set(move |call| match call {
+        IoCall::Read { path, .. } if path.starts_with(&old) => {
+            IoVerdict::Fail(io::Error::other("bad sector"))
+        }
+        _ => IoVerdict::Proceed,
+    });
+    let logs = broker.logs.clone();
+    broker.faults.before_failure(move || move_away(&logs, &log));
+    broker.cleaner.tick();
+    let offline: Vec<_> = broker.logs.offline_dirs().into_iter().map(|(dir, _)| dir).collect();
+    assert_eq!(offline, [home]);
+    assert!(broker.logs.log(&t(0)).is_ok());
+    assert!(broker.cleaner.uncleanable().is_empty());
 }
 
 #[test]
