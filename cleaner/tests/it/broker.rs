@@ -107,9 +107,15 @@ impl Broker {
 
     /// Closes everything and starts again on the same disks.
     pub(crate) fn restart(self) -> Self {
+        self.restart_after(|| ())
+    }
+
+    /// As [`restart`](Self::restart), with something done in between.
+    pub(crate) fn restart_after(self, work: impl FnOnce()) -> Self {
         let Self { cleaner, logs, dirs, root, .. } = self;
         drop(cleaner);
         logs.stop(None).unwrap();
+        work();
         let mut broker = Self::at(dirs, compacted());
         broker.root = root;
         broker

@@ -119,3 +119,25 @@ fn a_log_that_cannot_be_cleaned_is_told_of_under_the_disk_that_it_moved_to() {
     assert_ne!(before, after);
     assert_eq!(after, broker.logs.dir_of(&t(0)).unwrap());
 }
+
+/// What docs/operations.md says of a copy that nobody wants any more.
+#[test]
+fn a_log_is_cleaned_again_once_its_copy_is_given_up_or_removed_while_the_broker_is_down() {
+    for is_by_hand in [false, true] {
+        let broker = Broker::new(2);
+        let log = broker.dirty(0, 2);
+        let home = broker.logs.dir_of(&t(0)).unwrap();
+        let to = broker.logs.live_dirs().into_iter().find(|dir| *dir != home).unwrap();
+        let copy = broker.logs.create_future(&t(0), to).unwrap().dir().path();
+        drop(log);
+        // Nobody goes on with the move.
+        let mut broker = broker.restart();
+        assert!(broker.cleaner.tick().is_idle());
+        if is_by_hand {
+            broker = broker.restart_after(|| fs::remove_dir_all(&copy).unwrap());
+        } else {
+            assert!(broker.logs.delete_future(&t(0)).unwrap());
+        }
+        assert!(matches!(broker.cleaner.tick().outcome, Outcome::Cleaned(_)));
+    }
+}
