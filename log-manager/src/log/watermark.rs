@@ -86,16 +86,26 @@ impl Shared {
         if current.place.is_some() {
             return Ok(**current);
         }
-        let found = self.locate(current.offset)?;
+        let Some(found) = self.locate_bound(&current)? else { return Ok(**current) };
         // A watermark that was set meanwhile stays.
         self.high_watermark.compare_and_swap(&*current, Arc::new(found));
         // Kafka sets it as an update does. Never waits: a writer at work publishes the first
-        // unstable offset itself.
+        // unstable offset itself. The watermark of now: a truncation may have come between.
         if let Some(mut writer) = self.writer.try_lock() {
-            writer.producers.on_high_watermark(found.offset);
+            writer.producers.on_high_watermark(self.high_watermark.load().offset);
             writer.publish_first_unstable(self);
         }
         Ok(found)
+    }
+
+    /// The place of a bound of what readers see; `None` where it lies outside of the log: a writer
+    /// who has moved an end of the log is about to move it, and until then it lets nobody see
+    /// anything.
+    fn locate_bound(&self, bound: &LogPosition) -> Result<Option<LogPosition>, LogError> {
+        match self.locate(bound.offset) {
+            Err(LogError::OffsetOutOfRange { .. }) => Ok(None),
+            found => found.map(Some),
+        }
     }
 
     /// The last stable offset with its place.
@@ -109,7 +119,7 @@ impl Shared {
                 if unstable.place.is_some() {
                     return Ok(**unstable);
                 }
-                let found = self.locate(unstable.offset)?;
+                let Some(found) = self.locate_bound(unstable)? else { return Ok(**unstable) };
                 self.first_unstable.compare_and_swap(unstable, Some(Arc::new(found)));
                 Ok(found)
             }

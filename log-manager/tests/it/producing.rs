@@ -1,9 +1,11 @@
 //! Idempotent and transactional producers.
 
 use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use alluvium_log_manager::{AppendError, ErrorCode, Isolation, Log};
 use alluvium_record_format::{Offset, TxnOutcome};
+use alluvium_segment::IoCall;
 
 use crate::batches::{NOW, batch, marker, sequenced, transactional};
 use crate::disk::{Disk, append, append_marker, is_about, try_append};
@@ -221,6 +223,52 @@ fn an_index_entry_that_failed_makes_neither_each_append_nor_each_tick_sync() {
     log.increment_log_start_offset(Offset::new(2)).unwrap();
     assert_eq!(syncs(&|| log.flush(false).unwrap()), 0);
     assert_eq!(log.recovery_point(), log.log_end_offset());
+}
+
+#[test]
+fn a_segment_whose_snapshot_cannot_be_written_is_made_durable_all_the_same() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    append(&log, &sequenced(7, 0, &[NOW.get()]));
+    disk.faults.fail_once(ErrorKind::StorageFull, |call| {
+        matches!(call, IoCall::Write { path, .. } if path.to_string_lossy().contains(".snapshot"))
+    });
+    log.roll().unwrap_err();
+    assert_eq!(log.segment_count(), 2);
+    disk.tasks.run_due();
+    assert_eq!(log.recovery_point(), Offset::new(1));
+    append(&log, &sequenced(7, 1, &[NOW.get()]));
+    log.roll().unwrap();
+    assert!(disk.names().iter().any(|name| name.ends_with("2.snapshot")), "{:?}", disk.names());
+}
+
+/// A reader looks up where the watermark of before lies, while the log is truncated and a
+/// transaction comes that ends above the watermark of now.
+#[test]
+fn a_slow_reader_does_not_take_a_marker_for_replicated_that_came_after_a_truncation() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    for _ in 0..5 {
+        append(&log, &batch(&[(None, NOW.get())]));
+    }
+    log.update_high_watermark(Offset::new(4)).unwrap();
+    let (writer, left) = (log.clone(), AtomicBool::new(true));
+    disk.faults.watch(move |call| {
+        if matches!(call, IoCall::Read { .. }) && left.swap(false, Ordering::Relaxed) {
+            writer.truncate_to(Offset::new(1)).unwrap();
+            append(&writer, &transactional(7, 0));
+            append_marker(&writer, &marker(7, TxnOutcome::Commit)).unwrap();
+            append(&writer, &batch(&[(None, NOW.get())]));
+            append(&writer, &batch(&[(None, NOW.get())]));
+            writer.update_high_watermark(Offset::new(2)).unwrap();
+        }
+    });
+    log.read(Offset::new(0), 1000, Isolation::HighWatermark, true).unwrap();
+    disk.faults.clear();
+    assert_eq!((log.log_end_offset(), log.high_watermark()), (Offset::new(5), Offset::new(2)));
+    assert_eq!(log.last_stable_offset(), Offset::new(1), "the marker at 2 is not replicated");
+    log.update_high_watermark(Offset::new(3)).unwrap();
+    assert_eq!(log.last_stable_offset(), Offset::new(3));
 }
 
 /// FR-085: a truncation takes the producers from a snapshot, which knows the transaction as ended.

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use alluvium_log_manager::{
-    DirHealth, ErrorCode, LogError, NewLog, OffsetQuery, RecoveryPointKeeper,
+    DirHealth, ErrorCode, Isolation, LogError, NewLog, OffsetQuery, RecoveryPointKeeper,
 };
 use alluvium_record_format::{LeaderEpoch, Offset, Timestamp};
 use alluvium_recovery::{FileError, replace_file};
 use alluvium_segment::{Io, IoCall, IoVerdict};
 
-use crate::batches::{NOW, at_offset, batch, l3};
+use crate::batches::{NOW, at_offset, batch, l3, transactional};
 use crate::cluster::{Cluster, t};
-use crate::disk::{Disk, append, bases, follow, read};
+use crate::disk::{Disk, append, bases, follow, read, read_as};
 
 /// FR-049.
 #[test]
@@ -36,6 +36,42 @@ fn a_batch_goes_as_a_whole_and_the_log_ends_at_the_target() {
         follow(&log, &at_offset(second.clone(), 4));
         assert_eq!(read(&log, 3).unwrap(), [(4, 6)]);
         assert_eq!(bases(&log), [0]);
+    }
+}
+
+/// A consumer that is told so begins anew somewhere else. Its bound lies behind the new end until the
+/// cut is durable and the writer moves it.
+#[test]
+fn a_truncation_under_way_tells_no_reader_that_its_offset_is_out_of_range() {
+    for isolation in [Isolation::HighWatermark, Isolation::TxnCommitted] {
+        let disk = Disk::new();
+        let log = disk.open_clean();
+        for _ in 0..3 {
+            append(&log, &batch(&[(None, NOW.get())]));
+        }
+        append(&log, &transactional(7, 0));
+        append(&log, &batch(&[(None, NOW.get())]));
+        // After a restart nobody knows where the watermark lies.
+        let log = disk.reopen(log);
+        log.update_high_watermark(Offset::new(4)).unwrap();
+        let reader = log.clone();
+        let found: Arc<Mutex<Vec<_>>> = Arc::default();
+        let during = Arc::clone(&found);
+        disk.faults.watch(move |call| {
+            if matches!(call, IoCall::Sync { .. } | IoCall::SyncDir { .. })
+                && reader.log_end_offset() < reader.high_watermark()
+            {
+                let read = read_as(&reader, 0, isolation);
+                during.lock().unwrap().push(read.map_err(|error| error.code()));
+            }
+        });
+        assert!(log.truncate_to(Offset::new(1)).unwrap());
+        disk.faults.clear();
+        let found = found.lock().unwrap();
+        assert!(!found.is_empty(), "the cut is synced");
+        let is_kept = |read: &Vec<(i64, i64)>| read.is_empty() || *read == [(0, 0)];
+        assert!(found.iter().all(|read| read.as_ref().is_ok_and(is_kept)), "{found:?}");
+        assert_eq!(read_as(&log, 0, isolation).unwrap(), [(0, 0)]);
     }
 }
 
