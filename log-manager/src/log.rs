@@ -215,7 +215,8 @@ impl Log {
         self.shared.epochs.load().latest().map(|entry| entry.epoch)
     }
 
-    /// Counts the changes so far: appends, moves of the high watermark, truncations, the close.
+    /// Counts the changes so far: appends, moves of the high watermark and of the log start,
+    /// truncations, the close.
     ///
     /// Take it before a read that may find nothing, and wait for the next change after it.
     #[must_use]

@@ -47,7 +47,8 @@ impl Log {
         let shared = &self.shared;
         let now = shared.clock.now().get();
         let waited = now.saturating_sub(shared.last_flush_ms.load(Ordering::Acquire));
-        let due = u64::try_from(waited).is_ok_and(|ms| ms >= shared.config.load().flush_ms());
+        // Also where the clock was set back by as much: it may take as long to be there again.
+        let due = waited.unsigned_abs() >= shared.config.load().flush_ms();
         if due {
             self.flush(false)?;
         }

@@ -39,6 +39,9 @@ impl Log {
         let mut effects = Effects::default();
         let deleted = shared.delete_old_segments(&mut effects);
         effects.run(shared);
+        if !matches!(deleted, Ok(0)) {
+            shared.notifier.notify();
+        }
         deleted
     }
 
@@ -72,6 +75,9 @@ impl Log {
         let moved = writer.increment_log_start(shared, offset, &mut effects);
         drop(writer);
         effects.run(shared);
+        if matches!(moved, Ok(true)) {
+            shared.notifier.notify();
+        }
         moved
     }
 

@@ -80,11 +80,12 @@ impl Writer {
             self.active = Some(next);
             self.publish_segments(shared, list);
         }
-        self.producers.set_map_end_offset(base);
-        self.producers.take_snapshot(&mut self.snapshots, false)?;
+        // The segment is there, whatever becomes of the snapshot.
         self.cap_high_watermark(shared);
         effects.flush_to(base);
         crate::metrics::rolled();
+        self.producers.set_map_end_offset(base);
+        self.producers.take_snapshot(&mut self.snapshots, false)?;
         Ok(base)
     }
 

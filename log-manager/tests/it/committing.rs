@@ -89,4 +89,10 @@ fn flush_messages_and_flush_ms_flush() {
     disk.clock.advance_ms(1);
     assert!(log.flush_if_due().unwrap());
     assert_eq!(log.recovery_point(), Offset::new(4));
+    // A clock that is set back by a day is not waited for.
+    append(&log, &batch(&[(None, NOW.get())]));
+    disk.clock.advance_ms(-86_400_000);
+    assert!(log.flush_if_due().unwrap());
+    assert_eq!(log.recovery_point(), Offset::new(5));
+    assert!(!log.flush_if_due().unwrap());
 }

@@ -45,7 +45,7 @@ fn wakes<T>(log: &Log, work: impl FnOnce() -> T) -> bool {
 }
 
 #[test]
-fn appends_moves_of_the_watermark_truncations_and_the_close_wake_who_waits() {
+fn appends_moves_of_the_watermark_and_the_start_truncations_and_the_close_wake_who_waits() {
     let disk = Disk::new();
     let log = disk.open_clean();
     assert!(wakes(&log, || append(&log, &batch(&[(None, NOW.get())]))));
@@ -55,6 +55,8 @@ fn appends_moves_of_the_watermark_truncations_and_the_close_wake_who_waits() {
     assert!(wakes(&log, || log.update_high_watermark(Offset::new(1)).unwrap()));
     append(&log, &batch(&[(None, NOW.get())]));
     assert!(wakes(&log, || log.increment_high_watermark(Offset::new(2)).unwrap()));
+    // Where an open transaction goes with it, readers see further.
+    assert!(wakes(&log, || log.increment_log_start_offset(Offset::new(1)).unwrap()));
     assert!(wakes(&log, || log.truncate_to(Offset::new(1)).unwrap()));
     assert!(wakes(&log, || log.truncate_fully_and_start_at(Offset::new(5), None).unwrap()));
     assert!(wakes(&log, || log.close().unwrap()));
