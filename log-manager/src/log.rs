@@ -124,8 +124,6 @@ pub(crate) struct Writer {
     /// Transactions with a marker and without their entry in an index: they hold back readers until
     /// recovery has made it, also where the state of the producers comes from a snapshot again.
     unindexed: Vec<CompletedTxn>,
-    /// Counts truncations: a flush that ran beside one proves nothing.
-    truncation_count: u64,
     /// Whether readers are shown a first unstable offset.
     is_unstable_shown: bool,
     /// The first unstable offset as asked for, and where it was found.

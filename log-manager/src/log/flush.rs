@@ -73,10 +73,12 @@ impl Shared {
             self.raise_recovery_point(&self.writer.lock(), new_recovery_point.min(before));
             return Ok(());
         }
+        // The end of now: what is appended from here on may come behind the syncs. What is there stays,
+        // as a truncation waits for the flush lock.
+        let target = new_recovery_point.min(self.log_end());
         let started = Instant::now();
-        let span = self.flush_span(before, new_recovery_point).entered();
+        let span = self.flush_span(before, target).entered();
         self.sync_recovered(&mut recovered)?;
-        let truncation_count = self.writer.lock().truncation_count;
         let segments = self.segments.load_full();
         let dirty = segments.values(before, offset);
         span.record("segments", dirty.clone().count()).record("bytes", bytes_of(dirty.clone()));
@@ -91,15 +93,11 @@ impl Shared {
         self.write_epochs_locked()?;
         let took = started.elapsed();
         crate::metrics::flushed(took);
-        tracing::debug!(log = self.name(), to = new_recovery_point.get(), ?took, "flushed");
-        let writer = self.writer.lock();
-        if writer.truncation_count == truncation_count {
-            let target = new_recovery_point.min(self.log_end());
-            self.raise_recovery_point(&writer, target);
-            self.flushed.fetch_max(target.get(), Ordering::AcqRel);
-            self.commits.raise(target);
-            self.last_flush_ms.store(self.clock.now().get(), Ordering::Release);
-        }
+        tracing::debug!(log = self.name(), to = target.get(), ?took, "flushed");
+        self.raise_recovery_point(&self.writer.lock(), target);
+        self.flushed.fetch_max(target.get(), Ordering::AcqRel);
+        self.commits.raise(target);
+        self.last_flush_ms.store(self.clock.now().get(), Ordering::Release);
         Ok(())
     }
 

@@ -160,7 +160,6 @@ impl LogOptions {
                 snapshots: loaded.snapshots,
                 epochs: loaded.epochs,
                 unindexed: Vec::new(),
-                truncation_count: 0,
                 is_unstable_shown: false,
                 located_unstable: None,
                 jitter,

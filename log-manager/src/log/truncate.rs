@@ -212,7 +212,6 @@ impl Writer {
         let to = offset.get();
         let _span = tracing::info_span!("truncate", log = shared.name(), to).entered();
         tracing::info!(log = shared.name(), to, "Truncating log");
-        self.truncation_count += 1;
         self.located_unstable = None;
         let mut kept = self.segments.to_vec();
         let keep = kept.partition_point(|segment| segment.base_offset() <= offset);
@@ -277,7 +276,6 @@ impl Writer {
         let at = offset.get();
         let _span = tracing::info_span!("truncate", log = shared.name(), to = at).entered();
         tracing::info!(log = shared.name(), at, "Truncating and starting log");
-        self.truncation_count += 1;
         self.located_unstable = None;
         self.active = None;
         // Were an old segment to come back in a crash, it would lie over the new one.

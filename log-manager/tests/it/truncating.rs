@@ -13,7 +13,7 @@ use alluvium_segment::{Io, IoCall, IoVerdict};
 
 use crate::batches::{NOW, at_offset, batch, l3, transactional};
 use crate::cluster::{Cluster, t};
-use crate::disk::{Disk, append, bases, follow, read, read_as};
+use crate::disk::{Disk, append, bases, follow, is_about, read, read_as};
 
 /// FR-049.
 #[test]
@@ -73,6 +73,34 @@ fn a_truncation_under_way_tells_no_reader_that_its_offset_is_out_of_range() {
         assert!(found.iter().all(|read| read.as_ref().is_ok_and(is_kept)), "{found:?}");
         assert_eq!(read_as(&log, 0, isolation).unwrap(), [(0, 0)]);
     }
+}
+
+/// A roll asks for a flush up to its offset, which the log has not got any more, and gets again while
+/// the flush runs.
+#[test]
+fn a_flush_of_what_was_cut_off_counts_nothing_as_durable_that_comes_beside_it() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    for _ in 0..3 {
+        append(&log, &batch(&[(None, NOW.get())]));
+    }
+    disk.tasks.run_due();
+    log.roll().unwrap();
+    assert!(log.truncate_to(Offset::new(2)).unwrap());
+    let (writer, appended) = (log.clone(), Arc::new(Mutex::new(0)));
+    let count = Arc::clone(&appended);
+    disk.faults.watch(move |call| {
+        let is_log = matches!(call, IoCall::Sync { .. }) && is_about(call, "log");
+        if matches!(call, IoCall::Sync { .. } | IoCall::SyncDir { .. }) && !is_log {
+            append(&writer, &batch(&[(None, NOW.get())]));
+            *count.lock().unwrap() += 1;
+        }
+    });
+    disk.tasks.run_due();
+    disk.faults.clear();
+    assert_ne!(*appended.lock().unwrap(), 0, "something is synced behind the log");
+    assert_eq!(log.log_end_offset(), Offset::new(2 + *appended.lock().unwrap()));
+    assert_eq!((log.recovery_point(), log.durable_offset()), (Offset::new(2), Offset::new(2)));
 }
 
 /// Stopped before any of its renames, as by a crash: a hole would hide what was never there.
