@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alluvium_log_manager::{Clock, Log, LogConfig, LogOptions, RecoveryPointKeeper, SystemClock};
+use alluvium_log_manager::{Clock, Log, LogConfig, LogOptions, OffsetKeeper, SystemClock};
 use alluvium_record_format::Offset;
 use alluvium_recovery::{
     CheckpointKind, CleanShutdown, FileError, LoadConfig, MetaProperties, OffsetCheckpoint, Reason,
@@ -99,7 +99,7 @@ impl DataDir {
         let options = match partition.key() {
             Some(partition) => {
                 let kept = KeptInCheckpoint { dir: self.path.clone(), partition };
-                Log::options().recovery_point_keeper(Arc::new(kept))
+                Log::options().offset_keeper(Arc::new(kept))
             }
             None => Log::options(),
         };
@@ -290,7 +290,7 @@ struct KeptInCheckpoint {
     partition: TopicPartition,
 }
 
-impl RecoveryPointKeeper for KeptInCheckpoint {
+impl OffsetKeeper for KeptInCheckpoint {
     fn lower(&self, offset: Offset) -> Result<(), FileError> {
         self.lower_in(CheckpointKind::RecoveryPoint, offset)
     }

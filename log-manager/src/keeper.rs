@@ -16,7 +16,7 @@ use alluvium_recovery::FileError;
 /// end before the new length is durable. After a power failure in between, the file has its old
 /// length and zeros inside, below a recovery point that was right before. A start walks from the
 /// recovery point on and finds them only if that was lowered first.
-pub trait RecoveryPointKeeper: fmt::Debug + Send + Sync {
+pub trait OffsetKeeper: fmt::Debug + Send + Sync {
     /// Makes durable that everything from `offset` on must be recovered. Nothing is to be done
     /// where what is kept does not lie above `offset`.
     ///

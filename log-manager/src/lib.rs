@@ -28,7 +28,7 @@ pub use config::{
 };
 pub use error_code::ErrorCode;
 pub use gate::{CleaningGate, NoCleaner};
-pub use keeper::RecoveryPointKeeper;
+pub use keeper::OffsetKeeper;
 pub use log::{
     AbortedTransaction, AppendError, Appended, CleaningView, Closed, DirHealth, Durability,
     Fetched, FoundOffset, Isolation, LeaderRequest, Log, LogError, LogOptions, LogPosition,

@@ -36,7 +36,7 @@ use alluvium_segment::{ActiveSegment, PartitionDir, SegmentError};
 
 use crate::notify::Notifier;
 use crate::sync::{ArcSwap, ArcSwapOption, AtomicBool, AtomicI64, AtomicU8, Mutex};
-use crate::{Background, Changed, Clock, LogConfig, LogVersion, RecoveryPointKeeper};
+use crate::{Background, Changed, Clock, LogConfig, LogVersion, OffsetKeeper};
 
 pub use append::{Appended, LeaderRequest};
 pub use close::Closed;
@@ -98,7 +98,7 @@ pub(crate) struct Shared {
     /// entry in an index holds that back. What `flush.messages` counts from.
     flushed: AtomicI64,
     recovery_point: AtomicI64,
-    keeper: Option<Arc<dyn RecoveryPointKeeper>>,
+    keeper: Option<Arc<dyn OffsetKeeper>>,
     last_flush_ms: AtomicI64,
     epochs: ArcSwap<LeaderEpochCache>,
     layout: Mutex<Layout>,

@@ -45,7 +45,7 @@ impl LogOptions {
     ///
     /// `Lock` where somebody else uses the log directory; `Load` where the partition's directory
     /// cannot be read or mended. `Offline` where the
-    /// [`RecoveryPointKeeper`](crate::RecoveryPointKeeper) fails.
+    /// [`OffsetKeeper`](crate::OffsetKeeper) fails.
     pub fn open(self, dir: impl AsRef<Path>) -> Result<Log, LogError> {
         self.open_with_progress(dir, &mut |_| ControlFlow::Continue(())).map(|(log, _)| log)
     }

@@ -7,7 +7,7 @@ use alluvium_recovery::{ProducerStateConfig, ScanConfig};
 use alluvium_segment::{DirLock, FilePool};
 
 use super::{DirHealth, Durability};
-use crate::{Background, Clock, Closed, LogConfig, RecoveryPointKeeper, SystemClock};
+use crate::{Background, Clock, Closed, LogConfig, OffsetKeeper, SystemClock};
 
 /// How a log is opened: see [`Log::options`](crate::Log::options).
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ use crate::{Background, Clock, Closed, LogConfig, RecoveryPointKeeper, SystemClo
 pub struct LogOptions {
     pub(super) config: LogConfig,
     pub(super) recovery_point: Offset,
-    pub(super) keeper: Option<Arc<dyn RecoveryPointKeeper>>,
+    pub(super) keeper: Option<Arc<dyn OffsetKeeper>>,
     pub(super) log_start_offset: Offset,
     pub(super) high_watermark: Option<Offset>,
     pub(super) clean: bool,
@@ -74,16 +74,16 @@ impl LogOptions {
     /// The offset below which everything was durable, as the checkpoint says; recovery starts
     /// there. 0 where it is not known.
     ///
-    /// Whoever keeps it for the next open gives a [`keeper`](Self::recovery_point_keeper) too, or
+    /// Whoever keeps it for the next open gives a [`keeper`](Self::offset_keeper) too, or
     /// lowers what is kept before each truncation.
     pub fn recovery_point(mut self, offset: Offset) -> Self {
         self.recovery_point = offset;
         self
     }
 
-    /// Where the recovery point is kept: told before anything is cut off. Without one a truncation
+    /// Where recovery point and log start are kept: told before anything is cut off. Without one a truncation
     /// is safe from a power failure only if the next open starts at 0, or no higher than the cut.
-    pub fn recovery_point_keeper(mut self, keeper: Arc<dyn RecoveryPointKeeper>) -> Self {
+    pub fn offset_keeper(mut self, keeper: Arc<dyn OffsetKeeper>) -> Self {
         self.keeper = Some(keeper);
         self
     }

@@ -23,7 +23,7 @@ impl Log {
     ///
     /// A crash leaves no hole that anybody reads: each loss is durable before the next, by one sync
     /// of the directory a segment. Where more than three go and a
-    /// [`RecoveryPointKeeper`](crate::RecoveryPointKeeper) keeps the log start, that is durable
+    /// [`OffsetKeeper`](crate::OffsetKeeper) keeps the log start, that is durable
     /// before the first, and one sync does for all. When it returns, all losses are durable.
     /// Appends go on meanwhile; a truncation and a replacement wait until the next 500 segments at
     /// most are gone, a close for the next one.

@@ -17,7 +17,7 @@ impl Log {
     /// The cut is durable when the call returns: one sync of the segment, one of the directory, and
     /// another of it for each segment that goes, the newest first, so that a crash leaves no hole.
     /// The recovery point is lowered before, and what is kept of it by a
-    /// [`RecoveryPointKeeper`](crate::RecoveryPointKeeper): two syncs more, and as many again for a
+    /// [`OffsetKeeper`](crate::OffsetKeeper): two syncs more, and as many again for a
     /// log start that goes back.
     ///
     /// At or above the log end nothing is removed, but leader epochs that begin there are

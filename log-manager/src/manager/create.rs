@@ -222,7 +222,7 @@ impl Shared {
         };
         let options = Log::options()
             .config(self.topic_config(partition.topic()))
-            .recovery_point_keeper(Arc::new(keeper))
+            .offset_keeper(Arc::new(keeper))
             .clock(Arc::clone(&self.clock))
             .background(Arc::clone(&self.background))
             .producers(self.producers)

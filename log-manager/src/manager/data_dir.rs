@@ -9,7 +9,7 @@ use alluvium_recovery::{CheckpointKind, FileAction, FileError, OffsetCheckpoint,
 use alluvium_segment::{DirLock, Io};
 use parking_lot::Mutex;
 
-use crate::{DirHealth, LogError, RecoveryPointKeeper};
+use crate::{DirHealth, LogError, OffsetKeeper};
 
 /// One log directory.
 #[derive(Debug)]
@@ -27,19 +27,19 @@ pub(super) struct DataDir {
     /// The names of the partitions that the start has set aside.
     strays: Mutex<Vec<String>>,
     /// What a truncation lowers before it cuts.
-    pub(super) recovery_points: Kept,
+    pub(super) recovery_points: KeptOffsets,
     /// What a long retention raises before it drops anything, and a truncation lowers.
-    pub(super) log_starts: Kept,
-    pub(super) high_watermarks: Kept,
+    pub(super) log_starts: KeptOffsets,
+    pub(super) high_watermarks: KeptOffsets,
     /// What cleaners raise, and a truncation lowers before it cuts.
-    pub(super) cleaned: Kept,
+    pub(super) cleaned: KeptOffsets,
 }
 
 /// What one checkpoint says, as it was read or written last. Held while it is put together and
 /// written: all writes pass through one temporary name, the last one must be the newest, and no
 /// older offset is written over one that a log has asked to keep.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptOffsets {
     kind: CheckpointKind,
     /// `None` once the logs are closed: from then on nothing is written.
     written: Mutex<Option<Written>>,
@@ -63,10 +63,10 @@ impl DataDir {
             log_count: AtomicUsize::new(0),
             retired: AtomicBool::new(false),
             strays: Mutex::default(),
-            recovery_points: Kept::new(CheckpointKind::RecoveryPoint),
-            log_starts: Kept::new(CheckpointKind::LogStart),
-            high_watermarks: Kept::new(CheckpointKind::HighWatermark),
-            cleaned: Kept::new(CheckpointKind::Cleaner),
+            recovery_points: KeptOffsets::new(CheckpointKind::RecoveryPoint),
+            log_starts: KeptOffsets::new(CheckpointKind::LogStart),
+            high_watermarks: KeptOffsets::new(CheckpointKind::HighWatermark),
+            cleaned: KeptOffsets::new(CheckpointKind::Cleaner),
         }
     }
 
@@ -138,7 +138,7 @@ impl DataDir {
         self.checkpoints().into_iter().try_for_each(|kept| kept.forget(io, self.path(), partition))
     }
 
-    const fn checkpoints(&self) -> [&Kept; 4] {
+    const fn checkpoints(&self) -> [&KeptOffsets; 4] {
         [&self.recovery_points, &self.log_starts, &self.high_watermarks, &self.cleaned]
     }
 
@@ -160,7 +160,7 @@ impl DataDir {
     }
 }
 
-impl Kept {
+impl KeptOffsets {
     fn new(kind: CheckpointKind) -> Self {
         Self { kind, written: Mutex::new(Some(Written::default())) }
     }
@@ -327,14 +327,14 @@ pub(super) struct KeptInCheckpoint {
 impl KeptInCheckpoint {
     fn change(
         &self,
-        kept: &Kept,
+        kept: &KeptOffsets,
         wanted: impl FnOnce(Option<Offset>) -> Option<Offset>,
     ) -> Result<(), FileError> {
         kept.change(&self.io, self.dir.path(), &self.partition, wanted)
     }
 }
 
-impl RecoveryPointKeeper for KeptInCheckpoint {
+impl OffsetKeeper for KeptInCheckpoint {
     fn lower(&self, offset: Offset) -> Result<(), FileError> {
         self.change(&self.dir.recovery_points, |kept| kept.map(|kept| kept.min(offset)))
     }

@@ -14,7 +14,7 @@ use alluvium_segment::{DirLock, FilePool, Io, LockError};
 use dashmap::DashMap;
 use parking_lot::{Mutex, RwLock};
 
-use super::data_dir::{DataDir, Kept};
+use super::data_dir::{DataDir, KeptOffsets};
 use super::tasks::Schedule;
 use super::{LogManager, ManagerError, ManagerOptions, Shared, identity};
 use crate::{BrokerConfig, LogError, background};
@@ -231,7 +231,7 @@ impl Checkpoints {
     /// everything, a clean one takes the log end for the recovery point as ever, logs start at
     /// their first segment, and are cleaned from there.
     pub(super) fn read(io: &Io, dir: &DataDir, bad: &mut Vec<FileError>) -> Self {
-        let mut read = |kept: &Kept| match kept.read(io, dir.path()) {
+        let mut read = |kept: &KeptOffsets| match kept.read(io, dir.path()) {
             Ok(offsets) => offsets,
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "checkpoint not used");

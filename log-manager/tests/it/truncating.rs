@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use alluvium_log_manager::{
-    DirHealth, ErrorCode, Isolation, LogError, NewLog, OffsetQuery, RecoveryPointKeeper,
+    DirHealth, ErrorCode, Isolation, LogError, NewLog, OffsetKeeper, OffsetQuery,
 };
 use alluvium_record_format::{LeaderEpoch, Offset, Timestamp};
 use alluvium_recovery::{FileError, replace_file};
@@ -286,7 +286,7 @@ impl Keeper {
     }
 }
 
-impl RecoveryPointKeeper for Keeper {
+impl OffsetKeeper for Keeper {
     fn lower(&self, offset: Offset) -> Result<(), FileError> {
         let len = fs::metadata(&self.log).unwrap().len();
         self.told.lock().unwrap().push((offset.get(), len));
@@ -302,8 +302,8 @@ impl RecoveryPointKeeper for Keeper {
 fn the_recovery_point_is_lowered_where_it_is_kept_before_anything_is_cut() {
     let disk = Disk::new();
     let keeper = Keeper::of(&disk, false);
-    let kept: Arc<dyn RecoveryPointKeeper> = Arc::<Keeper>::clone(&keeper);
-    let log = disk.options().clean(true).recovery_point_keeper(kept).open(disk.dir()).unwrap();
+    let kept: Arc<dyn OffsetKeeper> = Arc::<Keeper>::clone(&keeper);
+    let log = disk.options().clean(true).offset_keeper(kept).open(disk.dir()).unwrap();
     let told = || std::mem::take(&mut *keeper.told.lock().unwrap());
     follow(&log, &l3().concat());
     log.truncate_to(Offset::new(6)).unwrap();
@@ -323,7 +323,7 @@ fn the_recovery_point_is_lowered_where_it_is_kept_before_anything_is_cut() {
 fn nothing_is_cut_where_the_recovery_point_cannot_be_lowered() {
     let disk = Disk::new();
     let keeper = Keeper::of(&disk, true);
-    let log = disk.options().clean(true).recovery_point_keeper(keeper).open(disk.dir()).unwrap();
+    let log = disk.options().clean(true).offset_keeper(keeper).open(disk.dir()).unwrap();
     follow(&log, &l3()[0]);
     log.flush(false).unwrap();
     let refused = log.truncate_to(Offset::new(0)).unwrap_err();
@@ -341,9 +341,9 @@ fn a_log_is_not_opened_where_the_recovery_point_cannot_be_lowered_to_what_is_lef
     for fails in [false, true] {
         disk.put(&[("00000000000000000000.log", &torn)]);
         let keeper = Keeper::of(&disk, fails);
-        let kept: Arc<dyn RecoveryPointKeeper> = Arc::<Keeper>::clone(&keeper);
+        let kept: Arc<dyn OffsetKeeper> = Arc::<Keeper>::clone(&keeper);
         let health = DirHealth::new(disk.dir().parent().unwrap());
-        let options = disk.options().recovery_point(Offset::new(6)).recovery_point_keeper(kept);
+        let options = disk.options().recovery_point(Offset::new(6)).offset_keeper(kept);
         let opened = options.health(health.clone()).open(disk.dir());
         assert_eq!(*keeper.told.lock().unwrap(), [(3, 118)], "the file is cut by then");
         assert_eq!(health.failure().is_some(), fails);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alluvium_log_manager::{Isolation, LeaderRequest, Log, LogConfig, RecoveryPointKeeper};
+use alluvium_log_manager::{Isolation, LeaderRequest, Log, LogConfig, OffsetKeeper};
 use alluvium_record_format::{LeaderEpoch, Offset};
 use alluvium_recovery::{CheckpointKind, FileError, OffsetCheckpoint, TopicPartition};
 use alluvium_segment::{DirLock, FilePool, Io};
@@ -35,7 +35,7 @@ pub(super) fn run(dir: &Path, segments: u32, process: &Process) -> Result<()> {
                     .recovery_point(Offset::new(i64::from(each)))
                     .lock(lock.clone())
                     .pool(pool.clone())
-                    .recovery_point_keeper(Arc::new(Keeper::new(dir, number)))
+                    .offset_keeper(Arc::new(Keeper::new(dir, number)))
                     .open(dir.join(disk::partition(number).to_string()))
                     .context("a log does not open")
             })
@@ -143,7 +143,7 @@ impl Keeper {
     }
 }
 
-impl RecoveryPointKeeper for Keeper {
+impl OffsetKeeper for Keeper {
     fn lower(&self, _offset: Offset) -> Result<(), FileError> {
         Ok(())
     }
