@@ -73,8 +73,8 @@ impl Shared {
             self.raise_recovery_point(&self.writer.lock(), new_recovery_point.min(before));
             return Ok(());
         }
-        // The end of now: what is appended from here on may come behind the syncs. What is there stays,
-        // as a truncation waits for the flush lock.
+        // The end of now: what is appended from here on may come behind the syncs. What is there
+        // stays, as a truncation waits for the flush lock.
         let target = new_recovery_point.min(self.log_end());
         let started = Instant::now();
         let span = self.flush_span(before, target).entered();

@@ -81,8 +81,9 @@ impl LogOptions {
         self
     }
 
-    /// Where recovery point and log start are kept: told before anything is cut off. Without one a truncation
-    /// is safe from a power failure only if the next open starts at 0, or no higher than the cut.
+    /// Where recovery point and log start are kept: told before anything is cut off. Without one a
+    /// truncation is safe from a power failure only if the next open starts at 0, or no higher than
+    /// the cut.
     pub fn offset_keeper(mut self, keeper: Arc<dyn OffsetKeeper>) -> Self {
         self.keeper = Some(keeper);
         self

@@ -39,8 +39,8 @@ fn a_batch_goes_as_a_whole_and_the_log_ends_at_the_target() {
     }
 }
 
-/// A consumer that is told so begins anew somewhere else. Its bound lies behind the new end until the
-/// cut is durable and the writer moves it.
+/// A consumer that is told so begins anew somewhere else. Its bound lies behind the new end until
+/// the cut is durable and the writer moves it.
 #[test]
 fn a_truncation_under_way_tells_no_reader_that_its_offset_is_out_of_range() {
     for isolation in [Isolation::HighWatermark, Isolation::TxnCommitted] {
@@ -75,8 +75,8 @@ fn a_truncation_under_way_tells_no_reader_that_its_offset_is_out_of_range() {
     }
 }
 
-/// A roll asks for a flush up to its offset, which the log has not got any more, and gets again while
-/// the flush runs.
+/// A roll asks for a flush up to its offset, which the log has not got any more, and gets again
+/// while the flush runs.
 #[test]
 fn a_flush_of_what_was_cut_off_counts_nothing_as_durable_that_comes_beside_it() {
     let disk = Disk::new();
