@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use alluvium_record_format::Offset;
 use alluvium_recovery::TopicPartition;
 
 /// Keeps a cleaner off a log: called before a log is truncated, deleted or moved, and after.
@@ -21,6 +22,14 @@ pub trait CleaningGate: fmt::Debug + Send + Sync {
 
     /// Cleaning may begin again. Undoes one of the two.
     fn resume(&self, partition: &TopicPartition);
+
+    /// What the cleaner's checkpoint said of a log is bounded anew: by `to`, or there is no such
+    /// log any more, where that is `None`. The file says so already.
+    ///
+    /// Source: `LogCleaner.maybeTruncateCheckpoint` in Kafka, which writes it.
+    fn checkpoint_moved(&self, partition: &TopicPartition, to: Option<Offset>) {
+        let _ = (partition, to); // most cleaners ask for it when they clean
+    }
 
     /// Whether the cleaner also drops old segments of compacted logs, between cleanings. Where
     /// nobody does, the logs' own ticks do.
@@ -54,6 +63,11 @@ impl<'a> Kept<'a> {
     pub(crate) fn off(gate: &'a dyn CleaningGate, partition: &'a TopicPartition) -> Self {
         gate.abort_and_pause(partition);
         Self { gate, partition }
+    }
+
+    /// Tells up to where what was clean still is.
+    pub(crate) fn moved(&self, to: Option<Offset>) {
+        self.gate.checkpoint_moved(self.partition, to);
     }
 }
 

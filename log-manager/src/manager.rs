@@ -186,13 +186,14 @@ impl LogManager {
         // A cut that is refused changes no checkpoint.
         check_cut(to, start)
             .map_err(|source| ManagerError::Log { partition: partition.to_string(), source })?;
-        let _kept = Kept::off(&*self.shared.gate, partition);
+        let kept = Kept::off(&*self.shared.gate, partition);
         self.shared.lower_cleaned(partition, &hosted.dir, to)?;
         let done = work(&hosted.log);
         // New records go into the active segment: all of it is dirty from now on.
         let active = hosted.log.segments().last().map(|(active, _)| *active);
         let lowered =
             active.map_or(Ok(()), |to| self.shared.lower_cleaned(partition, &hosted.dir, to));
+        kept.moved(active);
         let done =
             done.map_err(|source| ManagerError::Log { partition: partition.to_string(), source })?;
         lowered?;

@@ -78,10 +78,11 @@ impl Shared {
         self.written(home, lowered)
     }
 
-    /// Takes along how far a log is clean to the directory that it moves to, before the log itself
-    /// is there: should the move end here, that file speaks of no log that lies beside it.
+    /// Takes along how far a log is clean to the directory that it has moved to. Out of the old
+    /// file first: Kafka's cleaner ends where two files speak of one partition. A crash in between
+    /// leaves both directories, and a person to choose; the log is cleaned from its start then.
     ///
-    /// Source: `LogCleanerManager.alterCheckpointDir` in Kafka, which writes the old file first.
+    /// Source: `LogCleanerManager.alterCheckpointDir` in Kafka.
     pub(super) fn carry_cleaned(
         &self,
         partition: &TopicPartition,
@@ -90,11 +91,20 @@ impl Shared {
     ) -> Result<(), ManagerError> {
         // How far a log was clean that is not there any more says nothing of the copy.
         let said = old.and_then(|old| old.dir.cleaned.offset(partition));
+        if let Some(old) = old {
+            self.forget_cleaned_in(partition, &old.dir);
+        }
         let io = self.pool.io();
-        let carried = match said.map(|offset| offset.min(future.log.log_end_offset())) {
+        let said = said.map(|offset| offset.min(future.log.log_end_offset()));
+        let carried = match said {
             Some(offset) => future.dir.cleaned.note(io, &future.dir, (partition, offset), |_| true),
             None => future.dir.cleaned.forget(io, future.dir.path(), partition),
         };
+        if let (Err(_), Some(old), Some(offset)) = (&carried, old, said) {
+            // It stays where it was.
+            let back = old.dir.cleaned.note(io, &old.dir, (partition, offset), |_| true);
+            drop(self.written(&old.dir, back));
+        }
         self.written(&future.dir, carried)
     }
 

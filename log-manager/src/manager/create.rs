@@ -200,6 +200,7 @@ impl Shared {
         if !is_future {
             // Of a copy's partition, the file of another disk rightly speaks.
             self.forget_cleaned(partition);
+            self.gate.checkpoint_moved(partition, None);
         }
         Ok(())
     }

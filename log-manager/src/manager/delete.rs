@@ -37,12 +37,13 @@ impl LogManager {
         let _one_at_a_time = shared.changing.lock();
         shared.check_running()?;
         let hosted = shared.hosted(partition)?;
-        let _kept = Kept::off(&*shared.gate, partition);
+        let kept = Kept::off(&*shared.gate, partition);
         // A copy that cannot be renamed takes its own disk offline; the log goes all the same.
         drop(shared.drop_future(partition));
         shared.retire(partition, &hosted)?;
         shared.logs.remove(partition);
         shared.forget_cleaned(partition);
+        kept.moved(None);
         shared.write_checkpoints(&hosted.dir)
     }
 }

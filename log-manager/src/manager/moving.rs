@@ -83,7 +83,7 @@ impl LogManager {
         let Some(future) = shared.future(partition) else {
             return Err(ManagerError::Unknown { partition: partition.to_string() });
         };
-        let _kept = Kept::off(&*shared.gate, partition);
+        let kept = Kept::off(&*shared.gate, partition);
         if let Some(old) = &old {
             let path = future.log.dir().path();
             shared.check_topic_id(partition, &path, shared.topic_id(old)?)?;
@@ -93,12 +93,13 @@ impl LogManager {
         let hosted = Hosted { log: log.clone(), dir: Arc::clone(&future.dir), _kept_off: None };
         shared.logs.insert(partition.clone(), hosted);
         shared.futures.remove(partition);
-        if let Some(old) = old {
-            shared.forget_cleaned_in(partition, &old.dir);
-            if shared.retire(partition, &old).is_ok() {
-                // Where that fails its disk goes offline, with the reason.
-                drop(shared.write_checkpoints(&old.dir));
-            }
+        // How far a log was clean that is not there any more says nothing of the copy.
+        kept.moved(old.as_ref().map(|_| log.log_end_offset()));
+        if let Some(old) = old
+            && shared.retire(partition, &old).is_ok()
+        {
+            // Where that fails its disk goes offline, with the reason.
+            drop(shared.write_checkpoints(&old.dir));
         }
         Ok(log)
     }
@@ -151,7 +152,6 @@ impl Shared {
         // The rename is the last step that may fail alone: two directories of one name would keep
         // the next start from the log.
         self.write_checkpoints(&future.dir)?;
-        self.carry_cleaned(partition, future, old)?;
         let name = PartitionDirName::new(partition.topic(), partition.partition());
         let renamed = future.log.take_name(name.to_string());
         renamed.map_err(|source| ManagerError::Directory { source })?;
@@ -159,7 +159,7 @@ impl Shared {
             future.dir.fail(LogError::File { source });
             return Err(ManagerError::Offline { path: future.dir.path().to_path_buf() });
         }
-        Ok(())
+        self.carry_cleaned(partition, future, old)
     }
 
     /// Takes the copy of a log out of service, durably: what came back after a crash would be
@@ -169,7 +169,6 @@ impl Shared {
         self.retire(partition, &future)?;
         self.futures.remove(partition);
         self.write_checkpoints(&future.dir)?;
-        self.forget_cleaned_in(partition, &future.dir);
         Ok(true)
     }
 }

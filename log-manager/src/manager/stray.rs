@@ -26,7 +26,7 @@ impl LogManager {
         let _one_at_a_time = shared.changing.lock();
         shared.check_running()?;
         let hosted = shared.hosted(partition)?;
-        let _kept = Kept::off(&*shared.gate, partition);
+        let kept = Kept::off(&*shared.gate, partition);
         // A copy that cannot be renamed takes its own disk offline; the log goes all the same.
         drop(shared.drop_future(partition));
         let name = shared
@@ -35,6 +35,7 @@ impl LogManager {
         hosted.dir.log_count.fetch_sub(1, Ordering::AcqRel);
         shared.logs.remove(partition);
         shared.forget_cleaned(partition);
+        kept.moved(None);
         shared.write_checkpoints(&hosted.dir)?;
         Ok(name)
     }

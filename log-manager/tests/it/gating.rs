@@ -43,6 +43,11 @@ impl CleaningGate for Told {
     fn resume(&self, partition: &TopicPartition) {
         self.note(format!("resume {partition}"));
     }
+
+    fn checkpoint_moved(&self, partition: &TopicPartition, to: Option<Offset>) {
+        let to = to.map(Offset::get);
+        self.note(format!("{partition} is clean to {to:?}"));
+    }
 }
 
 #[test]
@@ -54,14 +59,17 @@ fn a_cleaner_is_kept_off_before_a_log_is_cut_moved_deleted_or_set_aside() {
     told.manager.set(manager.clone()).unwrap();
     let new = NewLog::new().is_new();
     let log = manager.get_or_create(&t(0), &new).unwrap();
-    let kept_off = |end: i64| {
-        [format!("abort t-0: t-0 ends at {end}, is there: true"), "resume t-0".to_owned()]
+    // Of another log of this name, if there was one.
+    assert_eq!(told.take(), ["t-0 is clean to None"]);
+    let kept_off = |end: i64, clean: &str| {
+        let abort = format!("abort t-0: t-0 ends at {end}, is there: true");
+        [abort, format!("t-0 is clean to {clean}"), "resume t-0".to_owned()]
     };
 
     append(&log, &batch(&[(None, NOW.get())]));
     append(&log, &batch(&[(None, NOW.get())]));
     assert!(manager.truncate_to(&t(0), Offset::new(1)).unwrap());
-    assert_eq!(told.take(), kept_off(2));
+    assert_eq!(told.take(), kept_off(2, "Some(0)"));
 
     // As long as a copy is on its way.
     let future = manager.create_future(&t(0), cluster.path("d2")).unwrap();
@@ -73,15 +81,16 @@ fn a_cleaner_is_kept_off_before_a_log_is_cut_moved_deleted_or_set_aside() {
     manager.promote_future(&t(0)).unwrap();
     let mut moved = told.take();
     assert_eq!(moved.pop().unwrap(), "resume t-0", "of the copy");
-    assert_eq!(moved, kept_off(1));
+    assert_eq!(moved, kept_off(1, "Some(1)"));
 
     manager.truncate_fully_and_start_at(&t(0), Offset::new(7), None).unwrap();
-    assert_eq!(told.take(), kept_off(1));
+    assert_eq!(told.take(), kept_off(1, "Some(7)"));
 
     manager.delete(&t(0)).unwrap();
-    assert_eq!(told.take(), kept_off(7));
+    assert_eq!(told.take(), kept_off(7, "None"));
 
     manager.get_or_create(&t(0), &new).unwrap();
+    told.take();
     manager.set_aside(&t(0)).unwrap();
-    assert_eq!(told.take(), kept_off(0));
+    assert_eq!(told.take(), kept_off(0, "None"));
 }
