@@ -22,6 +22,9 @@ pub(crate) const CRC_START: u64 = 21;
 /// Bytes that are looked at in one go.
 const STRIDE: usize = 64 * 1024;
 
+/// To be compared in one go.
+const ZEROS: &[u8; STRIDE] = &[0; STRIDE];
+
 /// Looks for a batch of magic 2 with a right checksum from byte `from` on, below `end`.
 ///
 /// Reads on to the batch or the end. Bytes that look like headers without being any cost a
@@ -34,11 +37,16 @@ pub(crate) fn next_batch(file: &LogFile, from: u64, end: u64) -> Result<Rest, Cl
         let (start, left) = (window.position(), window.left());
         let bytes = window.peek(STRIDE)?;
         let starts = bytes.len().saturating_sub(BatchHeader::LEN - 1);
+        // Preallocated logs are a GiB of these.
+        if bytes == &ZEROS[..bytes.len()] {
+            window.advance(starts as u64);
+            continue;
+        }
         let candidates: Vec<u64> = (0..starts)
             .filter(|&index| is_plausible(&bytes[index..], left - index as u64))
             .map(|index| start + index as u64)
             .collect();
-        zeros &= bytes[..starts].iter().all(|&byte| byte == 0);
+        zeros &= bytes[..starts] == ZEROS[..starts];
         for at in candidates {
             if is_sound(file, at, &mut budget)? {
                 return Ok(Rest::Batch(at));

@@ -327,6 +327,20 @@ fn salvage_leaves_out_a_topic_id_that_kafka_cannot_read() {
     assert_eq!(run(dir.path(), &["verify", "out/t-1"]).code, Some(0));
 }
 
+/// Zeros are passed over by the stride, and a header may lie across the end of one.
+#[test]
+fn salvage_finds_a_batch_behind_any_number_of_zeros() {
+    let batches = three_batches();
+    for zeros in [1, 16, 60, 61, 65_475, 65_476, 65_519, 65_520, 65_536, 131_072, 200_000] {
+        let log = [&batches[..118], &vec![0; zeros], &batches[118..]].concat();
+        let dir = scratch(&[(LOG, &log)]);
+        let saved = run(dir.path(), &["salvage", "--json", "t-0", "out/t-0"]);
+        let summary = objects(&saved).pop().unwrap();
+        assert_eq!(summary["summary"]["kept_batches"], 3, "{zeros}: {}", saved.text());
+        assert_eq!(fs::read(dir.path().join("out").join(LOG)).unwrap(), batches, "{zeros}");
+    }
+}
+
 #[test]
 fn salvage_goes_on_behind_broken_lengths_in_every_segment() {
     let dir = copy("disk/clean");
