@@ -3,6 +3,7 @@
 use alluvium_record_format::{Offset, ProducerId};
 use alluvium_recovery::CheckpointKind;
 
+use crate::console::Console;
 use crate::error::CliError;
 use crate::log_end::LogEnd;
 use crate::partition::Partition;
@@ -86,6 +87,22 @@ impl CleaningRange {
             clean_bytes: bytes_between(partition, Offset::new(0), first_dirty),
             cleanable_bytes: bytes_between(partition, from, first_uncleanable),
         })
+    }
+
+    /// As [`of`](Self::of). Where a checkpoint is damaged, that is named and the range not known.
+    pub(crate) fn if_known(
+        partition: &Partition,
+        log_start: Offset,
+        ends: &LogEnd,
+        console: &mut Console,
+    ) -> Result<Option<Self>, CliError> {
+        match Self::of(partition, log_start, ends) {
+            Err(CliError::File { source }) if source.damage().is_some() => {
+                console.shared_file_error(source)?;
+                Ok(None)
+            }
+            found => found.map(Some),
+        }
     }
 
     /// Leaves the segment with this base and all after it: it has records younger than

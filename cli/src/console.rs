@@ -1,10 +1,11 @@
 //! Standard output through one buffer, messages on standard error, and the exit code.
 
+use std::collections::BTreeSet;
 use std::error::Error;
-use std::fmt;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::{fmt, fs};
 
 use alluvium_record_format::Corruption;
 use alluvium_recovery::FileError;
@@ -23,6 +24,8 @@ pub(crate) struct Console {
     is_coloured: bool,
     damaged: bool,
     failed: bool,
+    /// Files of several partitions that were named.
+    named: BTreeSet<PathBuf>,
     /// The first error of the output, where errors wait for [`finish`](Self::finish).
     held: Option<Result<(), CliError>>,
 }
@@ -113,6 +116,12 @@ impl Console {
             }
             None => self.failure(&CliError::File { source: error }),
         }
+    }
+
+    /// As [`file_error`](Self::file_error), for a file of several partitions: it is named once.
+    pub(crate) fn shared_file_error(&mut self, error: FileError) -> Result<(), CliError> {
+        let path = fs::canonicalize(error.path()).unwrap_or_else(|_| error.path().to_path_buf());
+        if self.named.insert(path) { self.file_error(error) } else { Ok(()) }
     }
 
     /// Makes the command exit with 1; what is damaged is printed elsewhere.

@@ -43,14 +43,11 @@ impl DataDir {
             match OffsetCheckpoint::read(&io, kind, path) {
                 Ok(checkpoint) => checkpoints.push((kind, checkpoint)),
                 Err(error) if error.is_not_found() => {}
-                Err(error) => match error.damage() {
-                    Some(damage) => {
-                        has_unknown_watermarks |= kind == CheckpointKind::HighWatermark;
-                        let at = u64::from(damage.position().get());
-                        console.damage(error.path(), at, damage.kind())?;
-                    }
-                    None => return Err(CliError::File { source: error }),
-                },
+                Err(error) if error.damage().is_some() => {
+                    has_unknown_watermarks |= kind == CheckpointKind::HighWatermark;
+                    console.shared_file_error(error)?;
+                }
+                Err(source) => return Err(CliError::File { source }),
             }
         }
         let (path, is_clean) = (path.to_path_buf(), marker.is_some());

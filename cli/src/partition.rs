@@ -129,14 +129,11 @@ impl Partition {
         let stated = match OffsetCheckpoint::read(&Io::new(), CheckpointKind::LogStart, parent) {
             Ok(checkpoint) => checkpoint.offset(&key),
             Err(error) if error.is_not_found() => None,
-            Err(error) => match error.damage() {
-                Some(damage) => {
-                    let at = u64::from(damage.position().get());
-                    console.damage(error.path(), at, damage.kind())?;
-                    None
-                }
-                None => return Err(CliError::File { source: error }),
-            },
+            Err(error) if error.damage().is_some() => {
+                console.shared_file_error(error)?;
+                None
+            }
+            Err(source) => return Err(CliError::File { source }),
         };
         Ok(stated.map_or(first, |stated| stated.max(first)))
     }

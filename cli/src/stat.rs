@@ -6,11 +6,10 @@ mod show;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use alluvium_recovery::CheckpointKind;
 use clap::Args;
 
 use self::measure::{PartitionStat, SegmentJob, SegmentStat};
-use crate::cleaning_range::CleaningRange;
+use crate::cleaning_range::{Begin, CleaningRange};
 use crate::console::Console;
 use crate::data_dir::readable;
 use crate::error::CliError;
@@ -108,11 +107,9 @@ fn look_beside(
 ) -> Result<(), CliError> {
     stat.log_start = partition.log_start(console)?;
     let ends = log_end::of(partition, stat.log_start)?;
-    let noted = partition.noted(CheckpointKind::Cleaner)?;
-    if noted.is_some() {
-        stat.cleaning = Some(CleaningRange::of(partition, stat.log_start, &ends)?);
-    }
     stat.log_end = ends.end;
-    stat.open_txns = ends.open;
+    stat.open_txns.clone_from(&ends.open);
+    let range = CleaningRange::if_known(partition, stat.log_start, &ends, console)?;
+    stat.cleaning = range.filter(|range| !matches!(range.begin, Begin::LogStart));
     Ok(())
 }

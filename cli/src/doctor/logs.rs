@@ -126,9 +126,10 @@ pub(super) fn check(
         }
     }
     if let Some(config) = compacted {
-        let range = CleaningRange::of(partition, log_start, &ends)?;
-        let active = activity(partition);
-        check_cleaner(partition, range, &config, active, &mut add);
+        let range = CleaningRange::if_known(partition, log_start, &ends, console)?;
+        if let (Some(range), Some(active)) = (range, activity(partition)) {
+            check_cleaner(partition, range, &config, active, &mut add);
+        }
     }
     Ok(found)
 }
@@ -204,7 +205,7 @@ fn check_cleaner(
     partition: &Partition,
     mut range: CleaningRange,
     config: &LogConfig,
-    active: Option<Timestamp>,
+    active: Timestamp,
     add: &mut impl FnMut(Pitfall, String),
 ) {
     if let Begin::Outside(offset) = range.begin {
@@ -217,7 +218,6 @@ fn check_cleaner(
             return;
         }
     }
-    let Some(active) = active else { return };
     let lags = lags(partition, &range, config, active);
     if let Some(base) = lags.first_young {
         range.stop_at_young(base, config.min_compaction_lag_ms(), partition);

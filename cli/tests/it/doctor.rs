@@ -450,6 +450,20 @@ fn a_checkpoint_below_the_start_of_a_log_that_is_only_compacted_is_found() {
     assert!(run.text().contains("checkpoint says 0, the log starts at 3"), "{}", run.text());
 }
 
+/// It is told, and hides nothing else.
+#[test]
+fn a_checkpoint_that_is_damaged_is_named_once_beside_the_findings() {
+    let patient = Patient::healthy();
+    patient.mount("rw,relatime", "ext4 /dev/sda1 rw");
+    patient.write("disk/t-1/00000000000000000000.log", three_batches());
+    patient.write("disk/replication-offset-checkpoint", "0\n1\nt\n");
+    says_compact(&patient, &[]);
+    let run = patient.examine();
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    assert!(run.text().contains(r#""id":"atime""#), "{}", run.text());
+}
+
 /// The subject says who has to change it.
 #[test]
 fn a_setting_of_the_cluster_is_not_told_of_the_file() {

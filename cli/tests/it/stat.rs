@@ -126,3 +126,29 @@ fn a_partition_that_the_cleaner_knows_shows_tombstones_and_how_dirty_it_is() {
     let text = run(dir.path(), &["stat", "compacted-0"]);
     assert!(text.text().contains("  dirty       0.87 of what can be cleaned, from 421 to 510\n"));
 }
+
+/// Nothing but what the file says is unknown then.
+#[test]
+fn a_checkpoint_that_is_damaged_is_named_once_and_the_rest_is_counted() {
+    let log = three_batches();
+    for name in [
+        "cleaner-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "log-start-offset-checkpoint",
+    ] {
+        let dir = scratch(&[
+            ("cleaner-offset-checkpoint", b"0\n2\nt 0 0\nt 1 0\n"),
+            (name, b"0\n2\nt 0 0\nt 1\n"),
+            ("t-0/00000000000000000000.log", &log),
+            ("t-1/00000000000000000000.log", &log),
+        ]);
+        let run = run(dir.path(), &["stat", "--json", "."]);
+        assert_eq!(run.code, Some(1), "{name}: {}", run.stderr);
+        assert_eq!(run.stderr.matches(&format!("{name}: byte 10: ")).count(), 1, "{}", run.stderr);
+        assert_eq!(run.stderr.lines().count(), 1, "{name}: {}", run.stderr);
+        for line in run.text().lines().take(2) {
+            let stat: Value = serde_json::from_str(line).unwrap();
+            assert_eq!((&stat["log_end_offset"], &stat["records"]), (&9.into(), &9.into()));
+        }
+    }
+}
