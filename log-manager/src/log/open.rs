@@ -128,7 +128,6 @@ impl LogOptions {
         let deleted = loaded.deleted.iter().map(|name| partition.file_path(*name)).collect();
         effects.delete(self.config.file_delete_delay_ms(), Vec::new(), deleted);
         let unsynced = loaded.unsynced.iter().map(|name| partition.file_path(*name)).collect();
-        let high_watermark = self.high_watermark.unwrap_or(loaded.log_start_offset);
         let shared = Arc::new(Shared {
             opened_as: dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             renamed_to: OnceLock::new(),
@@ -169,7 +168,12 @@ impl LogOptions {
             in_flight: Arc::default(),
             notifier: Arc::default(),
         });
-        shared.writer.lock().set_high_watermark(&shared, high_watermark);
+        let mut writer = shared.writer.lock();
+        match self.high_watermark {
+            Some(offset) => drop(writer.set_high_watermark(&shared, offset)),
+            None => writer.publish_first_unstable(&shared),
+        }
+        drop(writer);
         effects.run(&shared);
         Ok((Log { shared }, loaded.report))
     }

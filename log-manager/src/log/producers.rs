@@ -119,7 +119,9 @@ impl Writer {
             Some((asked, found)) if asked == offset => found,
             _ => {
                 let found = shared.locate(offset).unwrap_or(LogPosition::somewhere(offset));
-                self.located_unstable = Some((offset, found));
+                // At the log end there is nothing yet: the next batch may leave a gap.
+                let is_batch = found.offset < shared.log_end();
+                self.located_unstable = is_batch.then_some((offset, found));
                 found
             }
         }

@@ -48,12 +48,17 @@ impl Log {
     /// `IllegalOffset` above the log end, `Closed`, `Offline`.
     pub fn increment_high_watermark(&self, offset: Offset) -> Result<Option<Offset>, LogError> {
         let shared = &*self.shared;
+        shared.check_open()?;
+        let check = || {
+            let (min, max) = (shared.log_start(), shared.log_end());
+            if offset > max { Err(LogError::IllegalOffset { offset, min, max }) } else { Ok(()) }
+        };
+        check()?;
+        // What readers see is compared: the base offset of the batch that the old one lies in.
+        shared.high_watermark_position()?;
         let mut writer = shared.writer.lock();
         shared.check_open()?;
-        let (min, max) = (shared.log_start(), shared.log_end());
-        if offset > max {
-            return Err(LogError::IllegalOffset { offset, min, max });
-        }
+        check()?;
         let old = shared.high_watermark.load().offset;
         if offset <= old {
             return Ok(None);

@@ -112,3 +112,44 @@ fn a_limit_cuts_inside_a_batch_unless_one_message_is_wanted() {
     let whole = log.read(Offset::new(0), 20, Isolation::LogEnd, true).unwrap();
     assert_eq!((whole.len(), whole.first_entry_incomplete), (118, false));
 }
+
+/// The log begins at 0, where no batch is: `UnifiedLog.fetchHighWatermarkMetadata` in Kafka finds
+/// the next one.
+#[test]
+fn the_high_watermark_of_a_new_log_moves_to_a_first_batch_behind_a_gap() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    follow(&log, &at_offset(l3()[0].clone(), 304));
+    assert_eq!(log.high_watermark(), Offset::new(0));
+    assert_eq!(read_as(&log, 0, Isolation::HighWatermark).unwrap(), []);
+    assert_eq!(log.high_watermark(), Offset::new(304));
+}
+
+#[test]
+fn a_high_watermark_is_raised_from_the_batch_that_it_lies_in() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    follow(&log, &l3().concat());
+    log.update_high_watermark(Offset::new(5)).unwrap();
+    assert_eq!(log.increment_high_watermark(Offset::new(4)).unwrap(), Some(Offset::new(3)));
+    assert_eq!(log.high_watermark(), Offset::new(4));
+    assert_eq!(log.increment_high_watermark(Offset::new(3)).unwrap(), None);
+}
+
+/// Where the open transaction's records are gone, its place is that of the first batch that is
+/// left: none is there yet when the log start reaches the log end.
+#[test]
+fn a_gap_at_the_log_start_holds_no_committed_reader_back() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    append(&log, &transactional(9, 0));
+    let end = log.log_end_offset();
+    log.update_high_watermark(end).unwrap();
+    assert!(log.increment_log_start_offset(end).unwrap());
+    assert_eq!(log.last_stable_offset(), end);
+    follow(&log, &at_offset(l3()[0].clone(), 100));
+    log.update_high_watermark(Offset::new(50)).unwrap();
+    assert_eq!(log.last_stable_offset(), Offset::new(50));
+    log.update_high_watermark(Offset::new(103)).unwrap();
+    assert_eq!(log.last_stable_offset(), Offset::new(100));
+}
