@@ -343,3 +343,28 @@ fn an_unknown_producer_may_begin_at_any_sequence() {
     append(&log, &sequenced(9, 5, &[NOW.get()]));
     append(&log, &sequenced(9, 6, &[NOW.get()]));
 }
+
+/// Where the log ends at the base of a segment that recovery removes, the snapshot there goes too:
+/// `UnifiedLog.deleteProducerSnapshots` in Kafka, for one that recovery has just taken as well.
+#[test]
+fn after_a_cut_at_the_end_of_a_segment_the_last_five_batches_are_known() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    for sequence in 0..3 {
+        append(&log, &sequenced(9, sequence, &[NOW.get()]));
+    }
+    log.roll().unwrap();
+    append(&log, &sequenced(9, 3, &[NOW.get()]));
+    log.abandon();
+    drop(log);
+    let mut first = disk.file("00000000000000000000.log");
+    first.extend([0; 20]);
+    disk.put(&[("00000000000000000000.log", &first)]);
+
+    let log = disk.open_unclean();
+    assert_eq!(log.log_end_offset(), Offset::new(3));
+    let again = append(&log, &sequenced(9, 0, &[NOW.get()]));
+    assert!(again.is_duplicate);
+    assert_eq!(again.first_offset, Some(Offset::new(0)));
+    assert!(!append(&log, &sequenced(9, 3, &[NOW.get()])).is_duplicate);
+}

@@ -86,6 +86,9 @@ impl Loader<'_> {
     ) -> Result<Recovered, LoadError> {
         let base = recovery.base;
         let is_cut = found.kept_bytes < file_bytes && recovery.damage == Damage::Cut;
+        // The snapshot at the base of a segment goes with the segment, also one just taken: the
+        // load ends with a replay that knows more than one batch of each producer.
+        let goes = is_cut && self.directory.bases().contains(&found.next_offset);
         if is_cut {
             tracing::warn!(
                 base_offset = base.get(),
@@ -101,7 +104,7 @@ impl Loader<'_> {
         if is_cut {
             self.cut(base, file_bytes, found).map_err(|e| self.failed(e))?;
         }
-        if !self.is_trusted(recovery) {
+        if !self.is_trusted(recovery) && !goes {
             state.take_snapshot(&mut self.directory, true).map_err(|e| self.failed(e))?;
         }
         self.note_end(base, found.next_offset);
