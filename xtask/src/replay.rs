@@ -1,7 +1,8 @@
 //! `replay`: operations that Kafka's own log went through, on ours, with the same results.
 //!
 //! A folder holds `trace.jsonl`, a line an operation with its result and the state after it, and
-//! `final/`, the directory after the last one.
+//! `final/`, the directory after the last one. Where the log is stopped in between, there is
+//! `stop-N` with what Kafka left; where it was killed, `found-N` with what it started with.
 
 mod errors;
 mod files;
@@ -39,10 +40,11 @@ fn replay(dir: &Path, tally: &mut Tally) -> Result<()> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let work = tempfile::tempdir().context("cannot make a directory to work in")?;
     let ours = work.path().join(&trace.head.directory);
-    let mut player = Player::open(&trace.head, &ours)?;
+    let mut player = Player::open(&trace.head, dir, &ours)?;
     for line in &trace.lines {
         let at = format!("{name} line {} ({})", line.number, line.operation.name());
-        tally.check(&at, player.play(line));
+        let result = player.play(line, tally);
+        tally.check(&at, result);
     }
     drop(player);
     let theirs = dir.join("final").join(&trace.head.directory);

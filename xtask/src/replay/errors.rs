@@ -51,7 +51,10 @@ const TABLE: &[(&str, Test)] = &[
     }),
     ("IllegalArgumentException", |it| {
         matches!(it.log(), Some(LogError::IllegalOffset { .. } | LogError::NegativeEpoch { .. }))
+            || matches!(it.producer(), Some(ProducerError::MissingTransactionVersion { .. }))
     }),
+    // A roll that an append without room has begun stands in the way of the next.
+    ("KafkaException", |it| matches!(it.log(), Some(LogError::SegmentExists { .. }))),
     ("OffsetOutOfRangeException", |it| {
         matches!(it, Failure::Log(LogError::OffsetOutOfRange { .. }))
     }),

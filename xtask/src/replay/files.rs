@@ -37,6 +37,18 @@ pub(super) fn compare(
     Ok(())
 }
 
+/// Puts copies of other files in the place of all that are in `dir`.
+pub(super) fn replace(dir: &Path, with: &Path) -> Result<()> {
+    for name in names(dir)? {
+        fs::remove_file(dir.join(&name)).with_context(|| format!("cannot remove {name}"))?;
+    }
+    for name in names(with)? {
+        fs::copy(with.join(&name), dir.join(&name))
+            .with_context(|| format!("cannot copy {name}"))?;
+    }
+    Ok(())
+}
+
 fn names(dir: &Path) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     for entry in fs::read_dir(dir).with_context(|| format!("cannot list {}", dir.display()))? {

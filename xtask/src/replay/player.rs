@@ -1,5 +1,6 @@
 //! Plays a trace on a log of ours.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use alluvium_log_manager::{
     OffsetQuery,
 };
 use alluvium_record_format::{Entries, Entry, LeaderEpoch, Offset, Position, Timestamp};
-use alluvium_recovery::ProducerStateConfig;
+use alluvium_recovery::{ProducerEntry, ProducerStateConfig};
 use alluvium_segment::DirLock;
 use anyhow::{Context, Result, bail, ensure};
 use base64::Engine as _;
@@ -16,14 +17,18 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::errors::Failure;
-use super::operation::{self, Operation, Origin};
+use super::files;
+use super::operation::{self, Operation, Origin, Stop};
 use super::trace::{Head, Line, State};
+use crate::tally::Tally;
 
 /// A log that goes through a trace.
 pub(super) struct Player {
     /// `None` while it is opened again: no handle of the old one may be left.
     log: Option<Log>,
     dir: PathBuf,
+    /// The folder of the trace.
+    trace: PathBuf,
     clock: Arc<ManualClock>,
     config: LogConfig,
     producers: ProducerStateConfig,
@@ -32,8 +37,8 @@ pub(super) struct Player {
 }
 
 impl Player {
-    pub(super) fn open(head: &Head, dir: &Path) -> Result<Self> {
-        std::fs::create_dir(dir).context("cannot make the partition's directory")?;
+    pub(super) fn open(head: &Head, trace: &Path, dir: &Path) -> Result<Self> {
+        fs::create_dir(dir).context("cannot make the partition's directory")?;
         let settings = head.config.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let config = LogConfig::from_properties(settings)?;
         let expiration_ms = i64::try_from(head.producer_id_expiration_ms)?;
@@ -42,16 +47,16 @@ impl Player {
             .transaction_verification(false);
         let clock = Arc::new(ManualClock::new(Timestamp::new(head.start_ms)));
         let lock = DirLock::acquire(dir.parent().context("the directory has no parent")?)?;
-        let log = open(dir, &config, producers, &clock, &lock)?;
+        let log = open(dir, &config, producers, &clock, &lock, Start::FIRST)?;
         let recompresses = head.recompresses();
-        let (log, dir) = (Some(log), dir.to_owned());
-        Ok(Self { log, dir, clock, config, producers, lock, recompresses })
+        let (log, dir, trace) = (Some(log), dir.to_owned(), trace.to_owned());
+        Ok(Self { log, dir, trace, clock, config, producers, lock, recompresses })
     }
 
     /// Does what the line says, and compares the result and the state after it.
-    pub(super) fn play(&mut self, line: &Line) -> Result<()> {
+    pub(super) fn play(&mut self, line: &Line, tally: &mut Tally) -> Result<()> {
         self.clock.set(Timestamp::new(line.now_ms));
-        let ours = self.perform(&line.operation)?;
+        let ours = self.perform(&line.operation, tally)?;
         let result = match (ours, &line.error) {
             (Ok(ours), None) => self.same_result(&line.operation, &ours, &line.ok),
             (Err(failure), Some(class)) if failure.is(class) => Ok(()),
@@ -64,17 +69,24 @@ impl Player {
         result.and_then(|()| self.same_state(&line.state))
     }
 
-    fn perform(&mut self, operation: &Operation) -> Result<Result<Value, Failure>> {
+    fn perform(
+        &mut self,
+        operation: &Operation,
+        tally: &mut Tally,
+    ) -> Result<Result<Value, Failure>> {
         let log = self.log()?;
         Ok(match operation {
-            Operation::Append { origin, leader_epoch, batches } => {
+            Operation::Append { origin, leader_epoch, batches, transaction_version } => {
                 let mut bytes = STANDARD.decode(batches).context("the batches are not base64")?;
                 let epoch = LeaderEpoch::new(*leader_epoch);
                 let request = LeaderRequest::new(epoch);
                 let appended = match origin {
                     Origin::Client => log.append_as_leader(&mut bytes, request),
-                    // The traces' markers are of the first version of the protocol.
-                    Origin::Coordinator => log.append_as_leader(&mut bytes, request.coordinator(1)),
+                    Origin::Coordinator => {
+                        let version = transaction_version.unwrap_or(1);
+                        log.append_as_leader(&mut bytes, request.coordinator(version))
+                    }
+                    Origin::Raft => log.append_as_raft_leader(&bytes, epoch),
                     Origin::Replication => log.append_as_follower(&bytes, epoch),
                 };
                 appended.map(|appended| appended_json(&appended)).map_err(Failure::Append)
@@ -87,8 +99,11 @@ impl Player {
                 }
             }
             Operation::OffsetForTimestamp { timestamp } => {
-                let query = OffsetQuery::from_kafka(*timestamp).context("an unknown time")?;
-                log.offset_for(query).map(found_json).map_err(Failure::Log)
+                match OffsetQuery::from_kafka(*timestamp) {
+                    Some(query) => log.offset_for(query).map(found_json).map_err(Failure::Log),
+                    // What only a tiered log knows.
+                    None => Ok(json!({"offset": -1, "timestamp": -1, "leader_epoch": -1})),
+                }
             }
             Operation::EndOffsetForEpoch { leader_epoch } => {
                 let end = log.end_offset_for_epoch(LeaderEpoch::new(*leader_epoch));
@@ -102,14 +117,61 @@ impl Player {
                 if let Ok(closed) = &closed {
                     ensure!(closed.clean, "the close was not clean");
                     self.log = None;
-                    let log =
-                        open(&self.dir, &self.config, self.producers, &self.clock, &self.lock)?;
-                    self.log = Some(log);
+                    self.start(Start::FIRST)?;
                 }
                 closed.map(|_| json!(true))
             }
+            Operation::StopAndStart(stop) => self.restart(stop, tally)?,
+            Operation::SetConfig { config } => {
+                let settings = config.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+                let config = LogConfig::from_properties(settings)?;
+                self.config = config.clone();
+                self.log()?.set_config(config);
+                Ok(json!(true))
+            }
             other => perform_simple(log, other),
         })
+    }
+
+    /// A stop, what happens to the files, and the start after it.
+    fn restart(&mut self, stop: &Stop, tally: &mut Tally) -> Result<Result<Value, Failure>> {
+        let log = self.log.take().context("the log could not be opened again")?;
+        if stop.clean {
+            match log.close() {
+                Ok(closed) => ensure!(closed.clean, "the close was not clean"),
+                Err(error) => return Ok(Err(Failure::Log(error))),
+            }
+        } else {
+            log.abandon();
+        }
+        drop(log);
+        if let Some(folder) = &stop.left {
+            let theirs = self.trace.join(folder);
+            let at = self.dir.file_name().unwrap_or_default().to_string_lossy();
+            files::compare(
+                &format!("{at} {folder}"),
+                &self.dir,
+                &theirs,
+                self.recompresses,
+                tally,
+            )?;
+        }
+        if let Some(folder) = &stop.found {
+            files::replace(&self.dir, &self.trace.join(folder))?;
+        }
+        let start = Start {
+            clean: stop.clean,
+            recovery_point: Offset::new(stop.recovery_point),
+            log_start_offset: Offset::new(stop.log_start_offset),
+        };
+        self.start(start)?;
+        Ok(Ok(json!(true)))
+    }
+
+    fn start(&mut self, start: Start) -> Result<()> {
+        let log = open(&self.dir, &self.config, self.producers, &self.clock, &self.lock, start)?;
+        self.log = Some(log);
+        Ok(())
     }
 
     fn log(&self) -> Result<&Log> {
@@ -154,16 +216,33 @@ impl Player {
     }
 }
 
+/// How a log is started.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    clean: bool,
+    recovery_point: Offset,
+    log_start_offset: Offset,
+}
+
+impl Start {
+    /// Without checkpoints.
+    const FIRST: Self =
+        Self { clean: true, recovery_point: Offset::new(0), log_start_offset: Offset::new(0) };
+}
+
 fn open(
     dir: &Path,
     config: &LogConfig,
     producers: ProducerStateConfig,
     clock: &Arc<ManualClock>,
     lock: &DirLock,
+    start: Start,
 ) -> Result<Log> {
     let options = Log::options()
         .config(config.clone())
-        .clean(true)
+        .clean(start.clean)
+        .recovery_point(start.recovery_point)
+        .log_start_offset(start.log_start_offset)
         .producers(producers)
         .clock(Arc::<ManualClock>::clone(clock))
         .background(Arc::new(Inline::default()))
@@ -177,7 +256,18 @@ fn perform_simple(log: &Log, operation: &Operation) -> Result<Value, Failure> {
             log.update_high_watermark(Offset::new(*offset)).map(|set| json!(set.get()))
         }
         Operation::Roll => log.roll().map(|base| json!(base.get())),
-        Operation::Flush => log.flush(false).map(|()| json!(true)),
+        Operation::IncrementHighWatermark { offset } => log
+            .increment_high_watermark(Offset::new(*offset))
+            .map(|moved| moved.map_or(Value::Null, |to| json!(to.get()))),
+        Operation::Flush { inclusive } => log.flush(*inclusive).map(|()| json!(true)),
+        Operation::TruncateFullyAndStartAt { offset, log_start_offset } => log
+            .truncate_fully_and_start_at(Offset::new(*offset), log_start_offset.map(Offset::new))
+            .map(|()| json!(true)),
+        Operation::AssignEpoch { leader_epoch, offset } => log
+            .assign_epoch(LeaderEpoch::new(*leader_epoch), Offset::new(*offset))
+            .map(|()| json!(true)),
+        Operation::RemoveExpiredProducers => log.remove_expired_producers().map(|()| json!(true)),
+        Operation::Producers => log.active_producers().map(|all| producers_json(&all)),
         Operation::TruncateTo { offset } => {
             log.truncate_to(Offset::new(*offset)).map(|truncated| json!(truncated))
         }
@@ -240,6 +330,24 @@ fn fetched_json(fetched: &Fetched) -> Result<Value> {
         "last_batch_last_offset": last,
         "aborted": aborted,
     }))
+}
+
+fn producers_json(producers: &[ProducerEntry]) -> Value {
+    let mut rows: Vec<[i64; 6]> = producers
+        .iter()
+        .map(|it| {
+            [
+                it.producer_id.get(),
+                it.producer_epoch.get().into(),
+                it.last_batch().map_or(-1, |batch| batch.last_sequence.get().into()),
+                it.last_timestamp.get(),
+                it.coordinator_epoch.map_or(-1, i64::from),
+                it.current_txn_first_offset.map_or(-1, Offset::get),
+            ]
+        })
+        .collect();
+    rows.sort_unstable();
+    json!(rows)
 }
 
 fn found_json(found: Option<FoundOffset>) -> Value {

@@ -25,20 +25,36 @@ final class DrivenLog {
 
   final Clock clock = new Clock();
   final File dir;
-  private final Map<String, String> config;
+  private Map<String, String> config;
   UnifiedLog log;
 
   DrivenLog(File dir, Map<String, String> config) throws IOException {
     this.dir = dir;
     this.config = config;
     Files.createDirectories(dir.toPath());
-    open();
+    start(true, 0, 0);
   }
 
   /** A controlled shutdown and the start after it. */
   void reopen() throws IOException {
     close();
-    open();
+    start(true, 0, 0);
+  }
+
+  /** Settings that change while the log is open. */
+  void settings(Map<String, String> settings) {
+    log.updateConfig(new LogConfig(settings));
+    config = settings;
+  }
+
+  /** Leaves the files as they are, as a kill does: a log that is let go changes no more of them,
+   * so what it would still do is done to copies that are thrown away. */
+  void kill() throws IOException {
+    Path aside = dir.toPath().resolveSibling("killed");
+    copyTo(aside);
+    log.closeQuietly();
+    Storage.remove(dir);
+    Files.move(aside, dir.toPath());
   }
 
   /** Closes as a controlled shutdown does. */
@@ -47,11 +63,12 @@ final class DrivenLog {
     log.close();
   }
 
-  private void open() throws IOException {
-    log = UnifiedLog.create(dir, new LogConfig(config), 0L, 0L, new Inline(),
+  /** A start by what the checkpoints say. */
+  void start(boolean clean, long recoveryPoint, long logStart) throws IOException {
+    log = UnifiedLog.create(dir, new LogConfig(config), logStart, recoveryPoint, new Inline(),
         new BrokerTopicStats(), clock, 300_000,
         new ProducerStateManagerConfig(PRODUCER_EXPIRATION_MS, false), 600_000,
-        new LogDirFailureChannel(4), true, Optional.empty());
+        new LogDirFailureChannel(4), clean, Optional.empty());
   }
 
   /** Copies the files as they are, without those that are to be deleted. */

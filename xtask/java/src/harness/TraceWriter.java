@@ -24,12 +24,15 @@ final class TraceWriter implements AutoCloseable {
     this.driven = driven;
     Files.createDirectories(file.getParent());
     this.lines = new PrintWriter(Files.newBufferedWriter(file));
-    String settings = config.entrySet().stream()
+    lines.printf("{\"config\":%s,\"directory\":%s,\"producer_id_expiration_ms\":%d,"
+        + "\"start_ms\":%d}%n", settings(config), quoted(driven.dir.getName()),
+        DrivenLog.PRODUCER_EXPIRATION_MS, driven.clock.ms);
+  }
+
+  static String settings(Map<String, String> config) {
+    return config.entrySet().stream()
         .map(entry -> quoted(entry.getKey()) + ":" + quoted(entry.getValue()))
         .collect(Collectors.joining(",", "{", "}"));
-    lines.printf("{\"config\":%s,\"directory\":%s,\"producer_id_expiration_ms\":%d,"
-        + "\"start_ms\":%d}%n", settings, quoted(driven.dir.getName()),
-        DrivenLog.PRODUCER_EXPIRATION_MS, driven.clock.ms);
   }
 
   /** Runs an operation and writes it down. {@code arguments} are pairs of a name and JSON. */

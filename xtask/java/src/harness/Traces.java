@@ -1,8 +1,5 @@
 package harness;
 
-import static harness.TraceWriter.base64;
-import static harness.TraceWriter.quoted;
-
 import java.io.File;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -10,9 +7,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Random;
-import java.util.stream.Collectors;
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
@@ -20,13 +15,8 @@ import org.apache.kafka.common.record.internal.CompressionType;
 import org.apache.kafka.common.record.internal.ControlRecordType;
 import org.apache.kafka.common.record.internal.EndTransactionMarker;
 import org.apache.kafka.common.record.internal.MemoryRecords;
-import org.apache.kafka.common.record.internal.RecordBatch;
 import org.apache.kafka.common.record.internal.SimpleRecord;
-import org.apache.kafka.server.common.RequestLocal;
 import org.apache.kafka.server.storage.log.FetchIsolation;
-import org.apache.kafka.storage.internals.log.AppendOrigin;
-import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
-import org.apache.kafka.storage.internals.log.VerificationGuard;
 
 /**
  * Puts Kafka's own log through random operations and writes down each with its result.
@@ -43,7 +33,7 @@ public final class Traces {
   private final Kind kind;
   private final Random random;
   private final DrivenLog driven;
-  private final TraceWriter trace;
+  private final Operations ops;
   private final boolean compacted;
   private final int[] sequences = new int[PRODUCERS];
   private final short[] epochs = new short[PRODUCERS];
@@ -51,11 +41,11 @@ public final class Traces {
   private int leaderEpoch;
 
   private Traces(Kind kind, long seed, Map<String, String> config, DrivenLog driven,
-      TraceWriter trace) {
+      Operations ops) {
     this.kind = kind;
     this.random = new Random(seed);
     this.driven = driven;
-    this.trace = trace;
+    this.ops = ops;
     this.compacted = "compact".equals(config.get("cleanup.policy"));
   }
 
@@ -79,6 +69,7 @@ public final class Traces {
     scenario(out, "transactions", Kind.TRANSACTIONAL, seed, 200);
     scenario(out, "transactions-tiny", Kind.TRANSACTIONAL, seed, 220,
         "internal.segment.bytes", "700");
+    WideTraces.all(out, seed);
     System.exit(0);
   }
 
@@ -99,15 +90,13 @@ public final class Traces {
     DrivenLog driven = new DrivenLog(new File(work, name + "-0"), config);
     try (var trace = new TraceWriter(out.resolve(name).resolve("trace.jsonl"), driven, config)) {
       long ownSeed = seed * 1_000_003 + name.hashCode();
-      Traces traces = new Traces(kind, ownSeed, config, driven, trace);
+      var ops = new Operations(driven, trace, out.resolve(name));
+      Traces traces = new Traces(kind, ownSeed, config, driven, ops);
       for (int i = 0; i < operations; i++) {
         driven.clock.ms += traces.random.nextInt(40) == 0 ? 30_000 : traces.random.nextInt(400);
         traces.step();
       }
-      trace.run("close", () -> {
-        driven.close();
-        return "true";
-      });
+      ops.close();
     }
     driven.copyTo(out.resolve(name).resolve("final").resolve(name + "-0"));
     Storage.remove(work);
@@ -125,97 +114,36 @@ public final class Traces {
     if (choice < 48) {
       append();
     } else if (choice < 58) {
-      highWatermark(oneIn(2) ? end : Math.min(end, driven.log.highWatermark() + random.nextInt(30)));
+      ops.highWatermark(oneIn(2) ? end
+          : Math.min(end, driven.log.highWatermark() + random.nextInt(30)));
     } else if (choice < 74) {
       read(oneIn(20) ? end : oneIn(25) ? end + 1 : oneIn(25) ? start - 1 : within);
     } else if (choice < 82) {
-      byTime(oneIn(12) ? -2 : oneIn(12) ? -3 : driven.clock.ms - random.nextInt(120_000));
+      ops.byTime(oneIn(12) ? -2 : oneIn(12) ? -3 : driven.clock.ms - random.nextInt(120_000));
     } else if (choice < 84) {
-      trace.run("roll", () -> "" + driven.log.roll().baseOffset());
+      ops.roll();
     } else if (choice < 87) {
       long most = Math.max(1, driven.log.highWatermark() - start);
-      logStart(start + (long) (random.nextDouble() * most) + (oneIn(10) ? 1_000 : 0));
+      ops.logStart(start + (long) (random.nextDouble() * most) + (oneIn(10) ? 1_000 : 0));
     } else if (choice < 90) {
-      trace.run("delete_old_segments", () -> "" + driven.log.deleteOldSegments());
+      ops.deleteOldSegments();
     } else if (choice < 92) {
       if (kind != Kind.LEADER) {
-        truncate(Math.max(start, end - random.nextInt(40)));
+        ops.truncate(Math.max(start, end - random.nextInt(40)));
       }
     } else if (choice < 94) {
-      epoch(random.nextInt(leaderEpoch + 2));
+      ops.epochEnd(random.nextInt(leaderEpoch + 2));
     } else if (choice < 96) {
-      trace.run("close_and_reopen_clean", () -> {
-        driven.reopen();
-        return "true";
-      });
+      ops.reopen();
     } else {
-      trace.run("flush", () -> {
-        driven.log.flush(false);
-        return "true";
-      });
+      ops.flush();
     }
-  }
-
-  private void highWatermark(long offset) {
-    trace.run("update_high_watermark", () -> "" + driven.log.updateHighWatermark(offset),
-        "offset", offset);
-  }
-
-  private void logStart(long offset) {
-    trace.run("increment_log_start_offset", () -> "" + driven.log.maybeIncrementLogStartOffset(
-        offset, LogStartOffsetIncrementReason.ClientRecordDeletion), "offset", offset);
-  }
-
-  private void truncate(long offset) {
-    trace.run("truncate_to", () -> "" + driven.log.truncateTo(offset), "offset", offset);
-  }
-
-  private void epoch(int epoch) {
-    trace.run("end_offset_for_epoch", () -> {
-      var found = driven.log.endOffsetForEpoch(epoch);
-      return found.isEmpty() ? "null" : "{\"offset\":" + found.get().offset()
-          + ",\"leader_epoch\":" + found.get().epoch() + "}";
-    }, "leader_epoch", epoch);
-  }
-
-  private void byTime(long time) {
-    trace.run("offset_for_timestamp", () -> {
-      var found = driven.log.fetchOffsetByTimestamp(time, Optional.empty()).timestampAndOffsetOpt();
-      return found.isEmpty() ? "null" : "{\"offset\":" + found.get().offset
-          + ",\"timestamp\":" + found.get().timestamp
-          + ",\"leader_epoch\":" + found.get().leaderEpoch.orElse(-1) + "}";
-    }, "timestamp", time);
   }
 
   private void read(long offset) {
     int maxBytes = oneIn(5) ? 1 : random.nextInt(5_000);
     FetchIsolation isolation = FetchIsolation.values()[random.nextInt(3)];
-    boolean atLeastOne = random.nextBoolean();
-    trace.run("read", () -> {
-      var fetched = driven.log.read(offset, maxBytes, isolation, atLeastOne);
-      long first = -1;
-      long last = -1;
-      int count = 0;
-      for (RecordBatch batch : fetched.records.batches()) {
-        first = count == 0 ? batch.baseOffset() : first;
-        last = batch.lastOffset();
-        count++;
-      }
-      String aborted = fetched.abortedTransactions.map(list -> list.stream()
-          .map(each -> "[" + each.producerId() + "," + each.firstOffset() + "]")
-          .collect(Collectors.joining(",", "[", "]"))).orElse("null");
-      var at = fetched.fetchOffsetMetadata;
-      return "{\"offset\":" + at.messageOffset
-          + ",\"segment\":" + at.segmentBaseOffset
-          + ",\"position\":" + at.relativePositionInSegment
-          + ",\"bytes\":" + fetched.records.sizeInBytes()
-          + ",\"first_entry_incomplete\":" + fetched.firstEntryIncomplete
-          + ",\"complete_batches\":" + count
-          + ",\"first_batch_base\":" + first
-          + ",\"last_batch_last_offset\":" + last
-          + ",\"aborted\":" + aborted + "}";
-    }, "offset", offset, "max_bytes", maxBytes, "isolation", quoted("" + isolation),
-        "min_one_message", atLeastOne);
+    ops.read(offset, maxBytes, isolation, random.nextBoolean());
   }
 
   private void append() {
@@ -333,21 +261,7 @@ public final class Traces {
 
   /** Whether the log has grown. */
   private boolean append(MemoryRecords records, String origin) {
-    long before = driven.log.logEndOffset();
-    trace.run("append", () -> {
-      var done = switch (origin) {
-        case "replication" -> driven.log.appendAsFollower(records, leaderEpoch);
-        case "coordinator" -> driven.log.appendAsLeader(records, leaderEpoch,
-            AppendOrigin.COORDINATOR, RequestLocal.noCaching(), VerificationGuard.SENTINEL,
-            (short) 1);
-        default -> driven.log.appendAsLeader(records, leaderEpoch);
-      };
-      return "{\"first_offset\":" + done.firstOffset()
-          + ",\"last_offset\":" + done.lastOffset()
-          + ",\"max_timestamp\":" + done.maxTimestamp()
-          + ",\"log_append_time\":" + done.logAppendTime() + "}";
-    }, "origin", quoted(origin), "leader_epoch", leaderEpoch, "batches", base64(records.buffer()));
-    return driven.log.logEndOffset() > before;
+    return ops.append(records, origin, leaderEpoch);
   }
 
   private Compression codec() {
