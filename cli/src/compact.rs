@@ -54,7 +54,8 @@ pub(crate) struct CompactArgs {
     explain: bool,
 
     /// The present time, in milliseconds since 1970 [default: the clock's]
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(i64).range(0..))]
+    #[arg(long, value_name = "MS", allow_negative_numbers = true)]
+    #[arg(value_parser = clap::value_parser!(i64).range(0..))]
     now: Option<i64>,
 
     #[command(flatten)]
@@ -146,9 +147,10 @@ fn config(
     topics: &TopicSettings,
     settings: &Settings,
 ) -> Result<LogConfig, CliError> {
-    let own = partition.key().and_then(|key| topics.of(key.topic()).cloned());
+    let topic = partition.key().map(|key| key.topic().to_owned()).unwrap_or_default();
+    let own = topics.of(&topic).cloned();
     let is_known = own.is_some() || settings.says(&["cleanup.policy", "log.cleanup.policy"]);
-    let config = settings.of_topic(&own.unwrap_or_default())?;
+    let config = settings.of_topic(&topic, &own.unwrap_or_default())?;
     if is_known && !config.cleanup_policy().compacts() {
         return Err(CliError::NotCompacted { path: partition.path.clone() });
     }

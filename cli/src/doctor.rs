@@ -73,7 +73,7 @@ pub(crate) struct DoctorArgs {
     root: PathBuf,
 
     /// The present time, in milliseconds since 1970 [default: the clock's]
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", allow_negative_numbers = true)]
     now: Option<i64>,
 
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! What stops a command: the disk, the output, or the way it was called.
 
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use alluvium_cleaner::CleanError;
 use alluvium_log_manager::{ConfigError, LogError};
@@ -44,8 +44,8 @@ pub(crate) enum CliError {
     #[error("stop the broker first: {} is held by somebody else", path.display())]
     InUse { path: PathBuf },
     /// A setting is unknown or out of bounds.
-    #[error(transparent)]
-    Config { source: ConfigError },
+    #[error("cannot use the settings {whence}")]
+    Config { whence: Whence, source: ConfigError },
     /// A properties file is no such file.
     #[error("{} is no properties file", path.display())]
     Properties { path: PathBuf, source: Damage },
@@ -101,6 +101,35 @@ pub(crate) enum CliError {
     /// Standard output is gone or full.
     #[error("cannot write to standard output")]
     Output { source: io::Error },
+}
+
+/// Where settings come from.
+#[derive(Clone, Debug)]
+pub(crate) enum Whence {
+    CommandLine,
+    File(PathBuf),
+    /// What the metadata log says of the broker.
+    Broker,
+    /// What it says of a topic.
+    Topic(String),
+}
+
+impl fmt::Display for Whence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CommandLine => f.write_str("of the command line"),
+            Self::File(path) => write!(f, "in {}", path.display()),
+            Self::Broker => f.write_str("of the broker in the metadata log"),
+            Self::Topic(topic) => write!(f, "of topic {topic} in the metadata log"),
+        }
+    }
+}
+
+impl Whence {
+    /// Adds where settings come from, for `map_err`.
+    pub(crate) fn refused(self) -> impl FnOnce(ConfigError) -> CliError {
+        move |source| CliError::Config { whence: self, source }
+    }
 }
 
 impl CliError {

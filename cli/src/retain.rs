@@ -17,7 +17,7 @@ use clap::Args;
 use crate::console::Console;
 use crate::data_dir::{DataDir, readable};
 use crate::each::each_of;
-use crate::error::CliError;
+use crate::error::{CliError, Whence};
 use crate::log_end;
 use crate::partition::Partition;
 use crate::settings::{RETENTION_BYTES, RETENTION_MS, Settings, TopicArgs};
@@ -52,7 +52,7 @@ pub(crate) struct RetainArgs {
     explain: bool,
 
     /// The present time, in milliseconds since 1970 [default: the clock's]
-    #[arg(long, value_name = "MS")]
+    #[arg(long, value_name = "MS", allow_negative_numbers = true)]
     now: Option<i64>,
 
     /// Print a JSON object a line: one for each partition
@@ -170,7 +170,8 @@ impl<'a> Rules<'a> {
         data: &DataDir,
         settings: &Settings,
     ) -> Result<Self, CliError> {
-        let own = partition.key().and_then(|key| topics.of(key.topic()));
+        let topic = partition.key().map(|key| key.topic().to_owned()).unwrap_or_default();
+        let own = topics.of(&topic);
         let none = Keys::new();
         let says = |keys: &[&str]| {
             settings.says(keys)
@@ -179,7 +180,7 @@ impl<'a> Rules<'a> {
         // The broker's log.cleanup.policy is a default behind what the topic may have.
         let is_stated = says(&["cleanup.policy"]);
         let (has_ms, has_bytes) = (says(RETENTION_MS), says(RETENTION_BYTES));
-        let config = settings.of_topic(own.unwrap_or(&none))?;
+        let config = settings.of_topic(&topic, own.unwrap_or(&none))?;
         let is_known = has_ms || has_bytes || (is_stated && !config.cleanup_policy().deletes());
         let mut builder = config.to_builder();
         let policy = match evidence(partition, data).filter(|_| !is_stated) {
@@ -194,9 +195,9 @@ impl<'a> Rules<'a> {
         if has_ms != has_bytes {
             let unsaid = if has_ms { "retention.bytes" } else { "retention.ms" };
             let off = builder.properties([(unsaid, "-1")]);
-            builder = off.map_err(|source| CliError::Config { source })?;
+            builder = off.map_err(Whence::CommandLine.refused())?;
         }
-        let config = builder.build().map_err(|source| CliError::Config { source })?;
+        let config = builder.build().map_err(Whence::CommandLine.refused())?;
         Ok(Self { policy, own, config, is_known })
     }
 }

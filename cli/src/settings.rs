@@ -8,7 +8,7 @@ use alluvium_recovery::Properties;
 use clap::Args;
 
 use crate::console::Console;
-use crate::error::CliError;
+use crate::error::{CliError, Whence};
 use crate::topic_settings::Keys;
 
 /// Settings of the topic that a command has to know.
@@ -45,23 +45,26 @@ pub(crate) const RETENTION_MS: &[&str] =
 pub(crate) const RETENTION_BYTES: &[&str] = &["retention.bytes", "log.retention.bytes"];
 
 impl Settings {
-    fn new(file: Keys, given: Vec<(String, String)>) -> Result<Self, CliError> {
-        let config = |source| CliError::Config { source };
+    /// `file` comes from `whence`.
+    fn new(file: Keys, whence: Whence, given: Vec<(String, String)>) -> Result<Self, CliError> {
         let pairs = file.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let (of_topic, of_broker): (Vec<_>, Vec<_>) =
             pairs.partition(|(key, _)| LogConfig::KEYS.contains(key));
-        let (broker, misspelled) = BrokerConfig::from_properties(of_broker).map_err(config)?;
+        let (broker, misspelled) =
+            BrokerConfig::from_properties(of_broker).map_err(whence.clone().refused())?;
         let said = given.iter().map(|(key, value)| (key.as_str(), value.as_str()));
         let log = broker.log_defaults().to_builder();
-        let log = log.properties(of_topic.into_iter().chain(said)).map_err(config)?;
-        let log = log.build().map_err(config)?;
+        let log = log.properties(of_topic).map_err(whence.clone().refused())?;
+        let log = log.properties(said).map_err(Whence::CommandLine.refused())?;
+        let last = if given.is_empty() { whence } else { Whence::CommandLine };
+        let log = log.build().map_err(last.refused())?;
         Ok(Self { log, misspelled, file, given })
     }
 
     /// The settings of a broker for which the cluster has these beside its file, and before it.
     pub(crate) fn with_broker(mut self, dynamic: Keys) -> Result<Self, CliError> {
         self.file.extend(dynamic);
-        let both = Self::new(self.file, self.given)?;
+        let both = Self::new(self.file, Whence::Broker, self.given)?;
         Ok(Self { misspelled: self.misspelled, ..both })
     }
 
@@ -73,12 +76,12 @@ impl Settings {
 
     /// The settings of a topic that has these of its own. The command line goes before them, the
     /// file behind them. Keys of later versions of Kafka are passed over.
-    pub(crate) fn of_topic(&self, own: &Keys) -> Result<LogConfig, CliError> {
+    pub(crate) fn of_topic(&self, topic: &str, own: &Keys) -> Result<LogConfig, CliError> {
         let known = own.iter().filter(|(key, _)| LogConfig::KEYS.contains(&key.as_str()));
         let given = self.given.iter().map(|(key, value)| (key, value));
         let pairs = known.chain(given).map(|(key, value)| (key.as_str(), value.as_str()));
         let log = self.log.to_builder().properties(pairs).and_then(LogConfigBuilder::build);
-        log.map_err(|source| CliError::Config { source })
+        log.map_err(Whence::Topic(topic.to_owned()).refused())
     }
 }
 
@@ -112,7 +115,8 @@ impl TopicArgs {
             None => Properties::new(),
         };
         let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
-        Settings::new(properties.iter().map(owned).collect(), self.pairs.clone())
+        let whence = self.file.clone().map_or(Whence::CommandLine, Whence::File);
+        Settings::new(properties.iter().map(owned).collect(), whence, self.pairs.clone())
     }
 }
 

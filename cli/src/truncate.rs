@@ -30,7 +30,7 @@ pub(crate) struct TruncateArgs {
     dir: PathBuf,
 
     /// The first offset that goes
-    #[arg(long, value_name = "OFFSET")]
+    #[arg(long, value_name = "OFFSET", allow_negative_numbers = true)]
     to: i64,
 
     /// Say what would go, and change no byte

@@ -40,7 +40,7 @@ impl Context<'_> {
         let Some(key) = partition.key() else { return Ok(None) };
         let own = self.topics.of(key.topic());
         let config = match own {
-            Some(own) => self.settings.of_topic(own)?,
+            Some(own) => self.settings.of_topic(key.topic(), own)?,
             None => self.settings.log.clone(),
         };
         let is_noted = self.data.offset(CheckpointKind::Cleaner, &key).is_some();

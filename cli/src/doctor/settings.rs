@@ -38,7 +38,7 @@ pub(super) fn check_topics(
     let mut found = Vec::new();
     for (topic, own) in topics.iter().filter(|(_, own)| !own.is_empty()) {
         let subject = PathBuf::from(format!("topic {topic}"));
-        let of_topic = check_log(&subject, &settings.of_topic(own)?).into_iter();
+        let of_topic = check_log(&subject, &settings.of_topic(topic, own)?).into_iter();
         found.extend(of_topic.filter(|finding| !is_in(&of_broker, finding)));
     }
     Ok(found)

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::disk::{
-    BROKER, clean, copy, files, metadata, metadata_of, scratch, state, state_but_lock,
+    BROKER, TOPIC, clean, copy, files, metadata, metadata_of, scratch, state, state_but_lock,
     three_batches,
 };
 use crate::process::{Run, run};
@@ -361,4 +361,33 @@ fn nothing_is_changed_by_the_settings_of_a_damaged_metadata_log() {
         assert_eq!(dry.code, Some(1), "{}", dry.stderr);
         assert!(dry.text().starts_with("plain-0: "), "{}", dry.text());
     }
+}
+
+/// With a file, a cluster and a command line, the message says which of them to correct.
+#[test]
+fn a_setting_that_is_refused_is_told_with_where_it_stands() {
+    let bad = "expected a whole number from -1 to 9223372036854775807";
+    let refused = |file: &str, args: &[&str], settings: &[(u8, &str, &str, &str)]| {
+        let dir = copy("disk/clean");
+        let to = dir.path().join("__cluster_metadata-0");
+        fs::create_dir(&to).unwrap();
+        let log = metadata_of(&["plain"], settings);
+        fs::write(to.join("00000000000000000000.log"), log).unwrap();
+        fs::write(dir.path().join("server.properties"), file).unwrap();
+        let all = ["retain", "--dry-run", "--config", "server.properties", "plain-0"];
+        let run = run(dir.path(), &[&all[..], args].concat());
+        assert_eq!(run.code, Some(2), "{}", run.text());
+        run.stderr
+    };
+    let whence = |text: &str| format!("alluvium: cannot use the settings {text}: ");
+    let file = refused("retention.ms=-2", &[], &[]);
+    assert_eq!(file, whence("in server.properties") + "`retention.ms` is -2, " + bad + "\n");
+    let said = refused("", &["--set", "retention.ms=-3"], &[]);
+    assert_eq!(said, whence("of the command line") + "`retention.ms` is -3, " + bad + "\n");
+    let topic = refused("", &[], &[(TOPIC, "plain", "retention.ms", "-4")]);
+    let of_topic = whence("of topic plain in the metadata log");
+    assert_eq!(topic, of_topic + "`retention.ms` is -4, " + bad + "\n");
+    let broker = refused("", &[], &[(BROKER, "", "log.retention.ms", "0")]);
+    let of_broker = whence("of the broker in the metadata log");
+    assert!(broker.starts_with(&(of_broker + "`log.retention.ms` is 0, expected")), "{broker}");
 }
