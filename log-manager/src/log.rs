@@ -103,8 +103,8 @@ pub(crate) struct Shared {
     epochs: ArcSwap<LeaderEpochCache>,
     layout: Mutex<Layout>,
     writer: Mutex<Writer>,
-    /// Held while a flush is under way: one at a time. The files that recovery has written and
-    /// nobody has synced.
+    /// Held while a flush is under way: one at a time. Whole files that recovery or a roll has
+    /// written and nobody has synced.
     flushing: Mutex<Vec<PathBuf>>,
     doomed: Doomed,
     in_flight: Arc<InFlight>,
@@ -120,6 +120,8 @@ pub(crate) struct Writer {
     segments: Arc<SegmentList>,
     producers: ProducerState,
     snapshots: SnapshotDir,
+    /// Snapshots that nobody has synced.
+    unsynced_snapshots: Vec<Offset>,
     epochs: LeaderEpochCache,
     /// Transactions with a marker and without their entry in an index: they hold back readers until
     /// recovery has made it, also where the state of the producers comes from a snapshot again.

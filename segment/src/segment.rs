@@ -114,7 +114,13 @@ impl Segment {
             return Err(SegmentError::io(IoOp::Open, path, 0, source));
         }
         let size = file_size(&path, metadata.len())?;
-        dir.segment(base, suffix, || Ok(Self::new(dir, base, suffix, config, size)))
+        dir.segment(base, suffix, || {
+            let opened = Self::new(dir, base, suffix, config, size);
+            // A process that was killed may have written them, and nobody has synced them since.
+            opened.mark_indexes_unsynced();
+            opened.mark_transactions_unsynced();
+            Ok(opened)
+        })
     }
 
     pub(crate) fn new(

@@ -94,10 +94,10 @@ impl Shared {
     /// Makes all batches durable that are in the log now. Returns how long the syncs took, without
     /// the wait for a flush or a cut.
     fn sync_batches(&self) -> Result<Duration, LogError> {
-        let mut recovered = self.flushing.lock();
+        let mut unsynced = self.flushing.lock();
         let started = Instant::now();
         self.health.check()?;
-        self.sync_recovered(&mut recovered)?;
+        self.sync_files(&mut unsynced)?;
         let commits = &self.commits;
         let lower_count = commits.rounds.lower_count();
         let (from, end) = (commits.durable(), self.log_end());

@@ -62,11 +62,19 @@ impl Shared {
         self.flush(offset, offset)
     }
 
+    /// Makes everything durable that was appended before the call.
+    pub(super) fn flush_all(&self) -> Result<(), LogError> {
+        let end = self.log_end();
+        self.flush(end, end)
+    }
+
     /// Makes the segments below `offset` durable, then moves the recovery point to
     /// `new_recovery_point`.
     pub(super) fn flush(&self, offset: Offset, new_recovery_point: Offset) -> Result<(), LogError> {
-        let mut recovered = self.flushing.lock();
+        let mut unsynced = self.flushing.lock();
         self.health.check()?;
+        // Also where no record waits: what the snapshot knows may lie in no segment any more.
+        self.sync_snapshots(&mut unsynced)?;
         let before = Offset::new(self.flushed.load(Ordering::Acquire));
         if offset <= before {
             // What held it back may be gone by now.
@@ -78,7 +86,7 @@ impl Shared {
         let target = new_recovery_point.min(self.log_end());
         let started = Instant::now();
         let span = self.flush_span(before, target).entered();
-        self.sync_recovered(&mut recovered)?;
+        self.sync_files(&mut unsynced)?;
         let segments = self.segments.load_full();
         let dirty = segments.values(before, offset);
         span.record("segments", dirty.clone().count()).record("bytes", bytes_of(dirty.clone()));
@@ -117,8 +125,32 @@ impl Shared {
         tracing::info_span!("flush", log = self.name(), from, to, segments = Empty, bytes = Empty)
     }
 
-    /// Makes the files durable that recovery has written.
-    pub(super) fn sync_recovered(&self, files: &mut Vec<PathBuf>) -> Result<(), LogError> {
+    /// Makes everything durable that is known of the producers, so that records of theirs may go.
+    pub(super) fn keep_producers(&self) -> Result<(), LogError> {
+        let mut unsynced = self.flushing.lock();
+        self.health.check()?;
+        if self.sync_snapshots(&mut unsynced)? || !unsynced.is_empty() {
+            self.sync_files(&mut unsynced)?;
+            self.sync_names()?;
+        }
+        Ok(())
+    }
+
+    /// Makes the snapshots durable that rolls have written; returns whether there were any.
+    fn sync_snapshots(&self, unsynced: &mut Vec<PathBuf>) -> Result<bool, LogError> {
+        let mut writer = self.writer.lock();
+        let offsets = std::mem::take(&mut writer.unsynced_snapshots);
+        let paths = offsets.into_iter().map(|offset| writer.snapshots.path(offset));
+        let mut snapshots: Vec<_> = paths.collect();
+        drop(writer);
+        let are_some = !snapshots.is_empty();
+        let synced = self.sync_files(&mut snapshots);
+        unsynced.append(&mut snapshots);
+        synced.map(|()| are_some)
+    }
+
+    /// Makes files durable that were written as a whole.
+    pub(super) fn sync_files(&self, files: &mut Vec<PathBuf>) -> Result<(), LogError> {
         let io = self.dir.io();
         while let Some(path) = files.pop() {
             let Some(name) = path.file_name() else { continue };

@@ -157,6 +157,7 @@ impl LogOptions {
                 segments,
                 producers: loaded.producers,
                 snapshots: loaded.snapshots,
+                unsynced_snapshots: Vec::new(),
                 epochs: loaded.epochs,
                 unindexed: Vec::new(),
                 is_unstable_shown: false,

@@ -83,7 +83,7 @@ impl Log {
     /// The old ones must be neighbours in this log and sealed; the new ones durable, with the
     /// suffix `.cleaned`, and within the offsets of the old ones. Appends go on beside all renames
     /// and syncs, and wait for the change of the list alone. Retention and truncations wait for all
-    /// of it.
+    /// of it. The log is flushed first.
     ///
     /// Source: `UnifiedLog.replaceSegments` in Kafka; `docs/format/segment.md#swap`.
     ///
@@ -101,6 +101,10 @@ impl Log {
             discard(&error, replacement.new_segments());
             return Err(error);
         }
+        // What a cleaning drops lives on in what came later: in newer records, in the marker of a
+        // transaction, in a snapshot of the producers.
+        shared.keep_producers()?;
+        shared.flush_all()?;
         let mut effects = Effects::default();
         shared.swap(&mut replacement, &mut effects).map_err(|error| shared.disk_failed(error))?;
         drop(layout);

@@ -146,6 +146,7 @@ impl Writer {
             self.increment_log_start(shared, new_start, effects)?;
         }
         let snapshots = self.snapshots.take(going.iter().map(|segment| segment.base_offset()));
+        self.unsynced_snapshots.retain(|offset| *offset >= new_start);
         Ok(Leaving { segments: going, snapshots })
     }
 }
@@ -216,6 +217,8 @@ impl Shared {
         tracing::info!(log = self.name(), count, ?rule, "deleting old segments");
         let mut leaving = writer.leave_first(count, self, effects)?;
         drop(writer);
+        // Those alone know the producers of what goes.
+        self.keep_producers()?;
         let is_start_kept = self.keep_log_start(count)?;
         let (snapshots, removed) = self.rename_all(&mut leaving, is_start_kept);
         let Leaving { segments: gone, .. } = leaving;

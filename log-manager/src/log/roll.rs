@@ -85,7 +85,8 @@ impl Writer {
         effects.flush_to(base);
         crate::metrics::rolled();
         self.producers.set_map_end_offset(base);
-        self.producers.take_snapshot(&mut self.snapshots, false)?;
+        let snapshot = self.producers.take_snapshot(&mut self.snapshots, false)?;
+        self.unsynced_snapshots.extend(snapshot);
         Ok(base)
     }
 

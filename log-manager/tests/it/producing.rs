@@ -315,6 +315,46 @@ fn the_name_of_the_last_snapshot_is_durable_when_the_close_returns() {
 }
 
 /// FR-029: a refusal changes neither file nor state.
+/// Found by `cargo xtask crash`: what a producer has written may lie in no segment any more.
+#[test]
+fn the_snapshot_of_a_roll_is_durable_before_the_recovery_point_passes_it() {
+    for is_flushed_before in [false, true] {
+        let disk = Disk::new();
+        let log = disk.open_clean();
+        append(&log, &sequenced(1, 0, &[NOW.get()]));
+        if is_flushed_before {
+            log.flush(false).unwrap();
+        }
+        log.roll().unwrap();
+        disk.faults.calls.lock().unwrap().clear();
+        disk.tasks.run_due();
+        assert_eq!(log.recovery_point(), Offset::new(1));
+        let calls = disk.faults.calls.lock().unwrap();
+        assert!(calls.contains(&"sync 00000000000000000001.snapshot".to_owned()), "{calls:?}");
+    }
+}
+
+/// Found by `cargo xtask crash`: recovery found these files as it would have made them, and left
+/// them; nobody had synced them. A power failure later, an aborted transaction was visible.
+#[test]
+fn what_a_killed_process_has_written_is_synced_by_the_first_flush_of_the_next() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    append(&log, &transactional(1, 0));
+    append_marker(&log, &marker(1, TxnOutcome::Abort)).unwrap();
+    log.roll().unwrap();
+    drop(log);
+    let log = disk.open_unclean();
+    disk.faults.calls.lock().unwrap().clear();
+    log.flush(true).unwrap();
+    let calls = disk.faults.calls.lock().unwrap();
+    for file in ["0.txnindex", "0.index", "0.timeindex", "0.log", "2.snapshot"] {
+        let call = format!("sync 0000000000000000000{file}");
+        assert!(calls.contains(&call), "{call} in {calls:?}");
+    }
+    assert!(calls.contains(&"sync-dir".to_owned()), "{calls:?}");
+}
+
 #[test]
 fn a_refused_append_leaves_file_and_state_as_they_were() {
     let disk = Disk::new();

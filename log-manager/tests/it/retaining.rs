@@ -8,7 +8,7 @@ use alluvium_log_manager::{
 };
 use alluvium_record_format::Offset;
 
-use crate::batches::{NOW, batch, l3};
+use crate::batches::{NOW, batch, l3, sequenced};
 use crate::disk::{Disk, append, bases, follow};
 
 const MIB: u64 = 1 << 20;
@@ -318,4 +318,22 @@ fn the_last_loss_is_durable_when_retention_returns() {
         let calls = disk.faults.calls.lock().unwrap().clone();
         assert_eq!(calls.last().unwrap(), "sync-dir", "{calls:?}");
     }
+}
+
+/// Found by `cargo xtask crash`: with its segments gone and the later snapshots torn, a start took
+/// an older one, in which a transaction was open that had ended in between.
+#[test]
+fn the_producers_of_what_retention_drops_are_durable_before_it_goes() {
+    let disk = Disk::with(|config| config.retention_bytes(Some(0)));
+    let log = disk.open_clean();
+    append(&log, &sequenced(1, 0, &[NOW.get()]));
+    log.roll().unwrap();
+    log.update_high_watermark(log.log_end_offset()).unwrap();
+    disk.faults.calls.lock().unwrap().clear();
+    assert_eq!(log.delete_old_segments().unwrap(), 1);
+    let calls = disk.faults.calls.lock().unwrap();
+    let at = |wanted: &str| calls.iter().position(|call| call == wanted).unwrap();
+    let (kept, named) = (at("sync 00000000000000000001.snapshot"), at("sync-dir"));
+    let dropped = at("rename 00000000000000000000.log.deleted");
+    assert!(kept < named && named < dropped, "{calls:?}");
 }

@@ -1,5 +1,6 @@
 //! A load as its caller sees it: planned, applied, or both at once.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use super::directory::Directory;
 use super::engine::Outcome;
 use super::make::{self, PlannedStep};
 use super::{Change, LoadConfig, LoadError, LoadReport, Loader, Progress, Step};
-use crate::producers::is_snapshot;
+use crate::producers::{is_snapshot, snapshot_name};
 use crate::{LeaderEpochCache, ProducerState, SnapshotDir, SnapshotStore};
 
 /// A log that is ready for use.
@@ -34,8 +35,9 @@ pub struct LoadedLog {
     pub epochs: LeaderEpochCache,
     /// Files that wait for their removal, by name with `.deleted`; some may not be there.
     pub deleted: Vec<SegmentFileName>,
-    /// Files that were written or cut and not synced: sync them, then the directory, before the
-    /// recovery point moves. A crash before that only repeats the recovery.
+    /// Files that were written or cut and not synced, after an unclean stop the snapshots too that
+    /// were there: sync them, then the directory, before the recovery point moves or what they
+    /// know goes. A crash before that only repeats the recovery.
     pub unsynced: Vec<SegmentFileName>,
     /// What was found and done.
     pub report: LoadReport,
@@ -109,6 +111,10 @@ pub fn load(
     span.record("cut_bytes", outcome.report.cut_bytes());
     let Outcome { directory, mut report, epochs, producers, .. } = outcome;
     let snapshots = directory.offsets().clone();
+    if !clean {
+        // Nor has anybody synced the names that a process has left which was killed.
+        dir.names_changed();
+    }
     let bases = directory.bases();
     let steps = directory.into_steps();
     report.steps = public_steps(&steps);
@@ -118,10 +124,10 @@ pub fn load(
         recovery_point: outcome.recovery_point,
         log_end_offset: outcome.log_end_offset,
         producers,
+        unsynced: unsynced(&steps, config, &snapshots),
         snapshots: SnapshotDir::with_offsets(dir, snapshots),
         epochs,
         deleted: deleted(&steps),
-        unsynced: unsynced(&steps),
         report,
     })
 }
@@ -145,6 +151,9 @@ impl LoadPlan {
             step.make(dir).map_err(|e| LoadError::file(&dir.path(), e))?;
         }
         let directory = open(dir, false)?;
+        if !self.config.clean_shutdown {
+            dir.names_changed();
+        }
         Ok(LoadedLog {
             segments: open_segments(dir, &directory.bases(), &self.config)?,
             log_start_offset: self.log_start_offset,
@@ -154,7 +163,7 @@ impl LoadPlan {
             snapshots: SnapshotDir::with_offsets(dir, directory.offsets().clone()),
             epochs: self.epochs,
             deleted: deleted(&self.steps),
-            unsynced: unsynced(&self.steps),
+            unsynced: unsynced(&self.steps, &self.config, directory.offsets()),
             report: self.report,
         })
     }
@@ -238,9 +247,15 @@ fn deleted(steps: &[PlannedStep]) -> Vec<SegmentFileName> {
     files
 }
 
-/// What was written and is still there under its name. A split syncs its own files.
-fn unsynced(steps: &[PlannedStep]) -> Vec<SegmentFileName> {
-    let mut files = Vec::new();
+/// What was written and is still there under its name, and the snapshots that a process has left
+/// which was killed. A split syncs its own files, and who opens a segment syncs those of that.
+fn unsynced(
+    steps: &[PlannedStep],
+    config: &LoadConfig,
+    snapshots: &BTreeSet<Offset>,
+) -> Vec<SegmentFileName> {
+    let left = snapshots.iter().filter(|_| !config.clean_shutdown);
+    let mut files: Vec<_> = left.map(|offset| snapshot_name(*offset)).collect();
     for step in steps {
         match &step.step.change {
             Change::Write { file, .. } | Change::Cut { file, .. } => files.push(*file),

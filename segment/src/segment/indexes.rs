@@ -306,6 +306,10 @@ impl Segment {
         self.time_index.drop_if(Hints::is_sealed_copy);
     }
 
+    pub(crate) fn mark_transactions_unsynced(&self) {
+        self.transaction_index.mark_unsynced();
+    }
+
     pub(crate) fn mark_indexes_unsynced(&self) {
         self.offset_index.mark_unsynced();
         self.time_index.mark_unsynced();
