@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use alluvium_record_format::{Batch, BatchHeader, LeaderEpoch, Offset};
-use alluvium_recovery::FileError;
+use alluvium_recovery::{FileError, PendingEpochs};
 
 use super::append::{Incoming, batches_of};
 use super::truncate::check_offset;
@@ -80,6 +80,15 @@ impl Writer {
         epoch.is_some_and(|epoch| self.epochs.assign(epoch, header.base_offset()))
     }
 
+    /// As [`Shared::write_epochs`], for who holds the flush lock and this one, as a cut does.
+    pub(super) fn write_epochs(&mut self, shared: &Shared) -> Result<(), LogError> {
+        let Some(pending) = self.epochs.pending_write() else { return Ok(()) };
+        if shared.write_pending(&pending)? {
+            self.epochs.mark_written(&pending);
+        }
+        Ok(())
+    }
+
     /// Shows the epochs to readers.
     pub(super) fn publish_epochs(&self, shared: &Shared) {
         shared.epochs.store(Arc::new(self.epochs.clone()));
@@ -96,14 +105,19 @@ impl Shared {
     /// As [`write_epochs`](Self::write_epochs), for a holder of the flush lock.
     pub(super) fn write_epochs_locked(&self) -> Result<(), LogError> {
         let Some(pending) = self.writer.lock().epochs.pending_write() else { return Ok(()) };
+        if self.write_pending(&pending)? {
+            self.writer.lock().epochs.mark_written(&pending);
+        }
+        Ok(())
+    }
+
+    /// Returns whether there is a directory to write to.
+    fn write_pending(&self, pending: &PendingEpochs) -> Result<bool, LogError> {
         let io = self.dir.io();
         match self.by_path(FileError::is_not_found, |dir| pending.write(io, dir)) {
-            Ok(()) => {
-                self.writer.lock().epochs.mark_written(&pending);
-                Ok(())
-            }
+            Ok(()) => Ok(true),
             // The directory was deleted meanwhile: the file went with it.
-            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) if error.is_not_found() => Ok(false),
             Err(source) => Err(self.disk_failed(LogError::File { source })),
         }
     }

@@ -15,7 +15,8 @@ impl Log {
     /// batch that holds `offset` goes as a whole, and the log ends at `offset` all the same.
     ///
     /// The cut is durable when the call returns: one sync of the segment, one of the directory, and
-    /// another of it for each segment that goes, the newest first, so that a crash leaves no hole.
+    /// another of it for each segment that goes, the newest first, so that a crash leaves no hole;
+    /// two where leader epochs go.
     /// The recovery point is lowered before, and what is kept of it by a
     /// [`OffsetKeeper`](crate::OffsetKeeper): two syncs more, and as many again for a
     /// log start that goes back.
@@ -33,8 +34,7 @@ impl Log {
         self.cut_at(offset, offset, |writer, shared, config, effects| {
             let end = shared.log_end();
             if offset >= end {
-                writer.cut_epochs(shared, end, effects);
-                return Ok(false);
+                return writer.cut_epochs(shared, end).map(|()| false);
             }
             let cut = if offset < writer.segments.first().base_offset() {
                 writer.restart_at(shared, config, offset, offset, effects)
@@ -195,11 +195,18 @@ impl Shared {
 }
 
 impl Writer {
-    fn cut_epochs(&mut self, shared: &Shared, offset: Offset, effects: &mut Effects) {
-        if self.epochs.truncate_from_end(offset) {
-            self.publish_epochs(shared);
-            effects.write_epochs();
+    /// Drops the epochs that begin at `offset` or above. Durably: were one to come back in a crash,
+    /// it would lie over what is appended next in an older one, as a follower does.
+    fn cut_epochs(&mut self, shared: &Shared, offset: Offset) -> Result<(), LogError> {
+        if !self.epochs.truncate_from_end(offset) {
+            return Ok(());
         }
+        self.publish_epochs(shared);
+        #[cfg(alluvium_mutant)]
+        if alluvium_segment::mutant::is("unsynced-epochs") {
+            return Ok(());
+        }
+        self.write_epochs(shared)
     }
 
     fn cut(
@@ -229,7 +236,7 @@ impl Writer {
         self.segments.publish_end();
         self.sync_cut(shared)?;
         shared.lower_flushed(offset);
-        self.cut_epochs(shared, offset, effects);
+        self.cut_epochs(shared, offset)?;
         shared.log_start.fetch_min(offset.get(), Ordering::AcqRel);
         self.rebuild_producers(shared, offset)?;
         self.cap_high_watermark(shared);
@@ -288,7 +295,7 @@ impl Writer {
         shared.lower_flushed(offset);
         self.epochs.clear();
         self.publish_epochs(shared);
-        effects.write_epochs();
+        self.write_epochs(shared)?;
         self.forget_producers(offset)?;
         shared.log_start.store(start.get(), Ordering::Release);
         self.rebuild_producers(shared, offset)?;

@@ -271,6 +271,31 @@ fn a_truncation_is_durable_before_anything_is_appended() {
     assert!(calls().contains(&"sync-dir".to_owned()));
 }
 
+/// Found by `cargo xtask crash`: an epoch that was cut off came back from the file, and lay over
+/// what a follower had appended in an older one.
+#[test]
+fn epochs_that_are_cut_off_are_gone_from_their_file_when_the_truncation_returns() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    for base in [0, 3] {
+        follow(&log, &at_offset(l3()[0].clone(), base));
+    }
+    let epochs = || disk.file("leader-epoch-checkpoint");
+    for target in [6, 3] {
+        log.assign_epoch(LeaderEpoch::new(7), Offset::new(target)).unwrap();
+        disk.tasks.run_due();
+        assert!(epochs().ends_with(format!("7 {target}\n").as_bytes()), "{target}");
+        disk.faults.calls.lock().unwrap().clear();
+        log.truncate_to(Offset::new(target)).unwrap();
+        assert_eq!(epochs(), b"0\n1\n0 0\n", "{target}");
+        let calls = disk.faults.calls.lock().unwrap();
+        let at = |wanted: &str| calls.iter().rposition(|call| call == wanted).unwrap();
+        assert!(at("rename leader-epoch-checkpoint") < at("sync-dir"), "{calls:?}");
+    }
+    log.truncate_fully_and_start_at(Offset::new(9), None).unwrap();
+    assert_eq!(epochs(), b"0\n0\n");
+}
+
 /// Notes what it is told, and how long the log file was then; or fails.
 #[derive(Debug)]
 struct Keeper {
