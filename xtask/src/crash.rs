@@ -1,5 +1,7 @@
 //! `crash`: disk states that a power cut may leave, from a record of real system calls.
 
+mod agreed;
+mod clients;
 mod disk;
 mod explained;
 mod history;
@@ -9,6 +11,7 @@ mod moments;
 mod mutants;
 mod nested;
 mod power_cut;
+mod producers;
 mod third;
 mod trace;
 mod workload;
@@ -276,9 +279,9 @@ impl<'a> Explorer<'a> {
     /// Leaves out what the failure does not need: whole partitions, then files.
     fn reduced(&self, mut state: State, history: &History) -> State {
         let parts = state.dirs.iter().filter(|dir| dir.components().count() == 2);
-        // Logs stay: without one, the same words would mean something else.
-        let is_log = |path: &&PathBuf| path.extension().is_some_and(|end| end == "log");
-        let files = state.files.keys().filter(|path| !is_log(path));
+        // Without a log, a snapshot or a checkpoint the same words would mean something else.
+        let is_index = |path: &&PathBuf| path.extension().is_some_and(|end| end == "index");
+        let files = state.files.keys().filter(is_index);
         let parts: Vec<PathBuf> = parts.chain(files).cloned().collect();
         let text = |error: &anyhow::Error| error.root_cause().to_string();
         let Err(wanted) = self.judge(&state, history).map_err(|error| text(&error)) else {

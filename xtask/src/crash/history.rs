@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::producers::{self, Producer};
 use super::trace::DONE;
-use crate::proof::Found;
+use crate::proof::{Found, FoundBatch, Kind, Writer};
 
 /// What the workload has said of its logs up to some moment.
 #[derive(Clone, Debug, Default)]
@@ -21,8 +22,8 @@ pub(crate) struct LogHistory {
     /// What else may be found at an offset: what was cut off, while the cut may not be durable, and
     /// what an append that failed may have left. Neither outlives the next thing acknowledged.
     ghosts: HashMap<i64, Vec<u64>>,
-    /// First and last offset of each batch of the live records.
-    batches: Vec<(i64, i64)>,
+    /// The batches of the live records.
+    batches: Vec<FoundBatch>,
     end: i64,
     /// Where the last batch ends that a truncation has left, where that is below the cut, until
     /// something is appended or the log is opened anew: the cut has halved a batch, or lies in the
@@ -74,7 +75,23 @@ impl History {
         let numbers: Result<Vec<i64>, _> = words.map(str::parse).collect();
         let log = self.logs.entry(name.to_owned()).or_default();
         match (verb, &numbers?[..]) {
-            ("append", &[stamp, count]) => log.begin_append(stamp.unsigned_abs(), count),
+            ("append", &[stamp, count]) => {
+                log.begin_append(stamp.unsigned_abs(), count, (0, None));
+            }
+            ("append", &[stamp, count, epoch]) => {
+                log.begin_append(stamp.unsigned_abs(), count, (epoch.try_into()?, None));
+            }
+            ("append", &[stamp, count, epoch, id, of, sequence, kind]) => {
+                let writer = Writer::from_numbers([id, of, sequence, kind])?;
+                let by = (epoch.try_into()?, Some(writer));
+                log.begin_append(stamp.unsigned_abs(), count, by);
+            }
+            ("attempt", []) => {
+                log.bases.insert(log.end);
+                if matches!(log.named_end, NamedEnd::No) {
+                    log.named_end = NamedEnd::Perhaps;
+                }
+            }
             ("acked", []) => log.acknowledge(),
             ("failed", []) => log.fail_append(),
             ("flushed", &[end]) => {
@@ -122,8 +139,56 @@ impl History {
 }
 
 impl LogHistory {
-    fn begin_append(&mut self, stamp: u64, count: i64) {
-        self.batches.push((self.end, self.end + count - 1));
+    /// Where the next record goes, an append under way counted as done.
+    pub(super) const fn end(&self) -> i64 {
+        self.end
+    }
+
+    /// The leader epoch of the last batch, where that is whole.
+    pub(super) fn last_epoch(&self) -> Option<i32> {
+        let last = self.batches.last().filter(|batch| batch.last + 1 == self.end);
+        last.map(|batch| batch.leader_epoch)
+    }
+
+    /// The producers as they are while the process lives.
+    pub(super) fn producers(&self) -> BTreeMap<i64, Producer> {
+        producers::after(&self.batches)
+    }
+
+    /// Records below may be gone.
+    pub(super) const fn start(&self) -> i64 {
+        self.start
+    }
+
+    /// All batches that a log which holds these was made of: those that were flushed, here or not,
+    /// and behind them what is here.
+    ///
+    /// # Errors
+    ///
+    /// When a batch among the flushed ones was never written so.
+    pub(super) fn made_of(&self, found: &[FoundBatch]) -> Result<Vec<FoundBatch>> {
+        let flushed = self.batches.iter().filter(|batch| batch.last < self.flushed);
+        let mut all: Vec<_> = flushed.copied().collect();
+        let end = all.last().map_or(0, |batch| batch.last + 1);
+        for batch in found {
+            if batch.first >= end {
+                all.push(*batch);
+                continue;
+            }
+            let is_known = all.iter().any(|known| {
+                // A cleaning may leave out the first records.
+                let is_inside = known.first <= batch.first && known.last == batch.last;
+                is_inside
+                    && (known.leader_epoch, known.writer) == (batch.leader_epoch, batch.writer)
+            });
+            ensure!(is_known, "{batch:?} was never written so");
+        }
+        Ok(all)
+    }
+
+    fn begin_append(&mut self, stamp: u64, count: i64, by: (i32, Option<Writer>)) {
+        let (first, last) = (self.end, self.end + count - 1);
+        self.batches.push(FoundBatch { first, last, leader_epoch: by.0, writer: by.1 });
         self.bases.insert(self.end);
         if matches!(self.named_end, NamedEnd::No) {
             self.named_end = NamedEnd::Perhaps;
@@ -142,7 +207,7 @@ impl LogHistory {
             self.ghosts.entry(offset).or_default().push(stamp);
             self.end = self.end.min(offset);
         }
-        self.batches.retain(|batch| batch.1 < self.end);
+        self.batches.retain(|batch| batch.last < self.end);
     }
 
     fn acknowledge(&mut self) {
@@ -182,7 +247,7 @@ impl LogHistory {
 
     /// Where the last batch ends that is wholly below this offset.
     fn kept_end(&self, offset: i64) -> i64 {
-        let kept = self.batches.iter().map(|batch| batch.1 + 1).filter(|end| *end <= offset);
+        let kept = self.batches.iter().map(|batch| batch.last + 1).filter(|end| *end <= offset);
         kept.max().unwrap_or(0)
     }
 
@@ -190,7 +255,7 @@ impl LogHistory {
         // A batch that the cut would halve goes as a whole.
         let from = self.kept_end(to);
         self.halved = (from < to).then_some(from);
-        self.batches.retain(|batch| batch.1 < to);
+        self.batches.retain(|batch| batch.last < to);
         self.bases.retain(|base| *base < to);
         if to < self.end {
             self.named_end = NamedEnd::No;
@@ -236,7 +301,8 @@ impl LogHistory {
             match found.get(offset) {
                 Some(there) if there == stamp => {}
                 Some(there) => bail!("offset {offset} holds {there}, {stamp} was flushed"),
-                None if *offset < self.compacted && self.comes_again(*offset, *stamp) => {}
+                None if *offset < self.compacted
+                    && self.may_be_cleaned(*offset, *stamp, &found) => {}
                 None => bail!("offset {offset} is gone, and was acknowledged as flushed"),
             }
         }
@@ -256,10 +322,45 @@ impl LogHistory {
         Ok(())
     }
 
-    fn comes_again(&self, offset: i64, stamp: u64) -> bool {
+    /// Whether a cleaning may leave out this record: its key comes again, and that is there, or its
+    /// transaction was aborted.
+    fn may_be_cleaned(&self, offset: i64, stamp: u64, found: &HashMap<i64, u64>) -> bool {
         let mut later = self.live.range(offset + 1..self.compacted);
-        later.any(|(_, other)| other % 7 == stamp % 7)
+        let is_again = |(at, other): (&i64, &u64)| {
+            let is_there = found.get(at) == Some(other);
+            other % 7 == stamp % 7 && is_there && self.fate(*at) == Fate::Counts
+        };
+        match self.fate(offset) {
+            Fate::Counts => later.any(is_again),
+            Fate::Aborted => true,
+            Fate::Open | Fate::Marker => false,
+        }
     }
+
+    /// What a record is for those who read committed ones.
+    fn fate(&self, offset: i64) -> Fate {
+        let at = self.batches.partition_point(|batch| batch.last < offset);
+        let Some(writer) = self.batches.get(at).and_then(|batch| batch.writer) else {
+            return Fate::Counts;
+        };
+        match writer.kind {
+            Kind::Plain => Fate::Counts,
+            Kind::Commit | Kind::Abort => Fate::Marker,
+            Kind::Transactional => match producers::outcome(&self.batches, writer.id, offset) {
+                Some(Kind::Abort) => Fate::Aborted,
+                Some(_) => Fate::Counts,
+                None => Fate::Open,
+            },
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Counts,
+    Aborted,
+    Open,
+    Marker,
 }
 
 #[cfg(test)]

@@ -10,14 +10,19 @@ use alluvium_record_format::{Codec, LeaderEpoch, Timestamp};
 use alluvium_recovery::TopicPartition;
 use anyhow::{Context, Result, ensure};
 
+use super::agreed;
 use super::disk::State;
 use super::history::History;
+use super::producers::Producer;
 use super::workload::{self, NOW, TOPICS};
-use crate::proof::{Found, read_all, stamped_batch};
+use crate::proof::{Found, read_all, read_contents, stamped_batch};
 use crate::workspace;
 
 /// The stamp of the record that is appended at the end; no workload comes so far.
 const APPENDED: u64 = 1 << 40;
+
+/// Of so many disks, one is stopped cleanly after the second start, and started a third time.
+const STOPPED: usize = 3;
 
 /// Opens a state, and checks everything that must hold.
 ///
@@ -48,15 +53,28 @@ pub(crate) fn check_disk(dir: &Path, history: &History) -> Result<()> {
     let files = log_files(dir)?;
 
     // Without a shutdown: nothing is left to mend.
-    let (manager, _tasks) = workload::start(dir, &clock).context("the second start")?;
-    let second = contents(&manager, history, false).context("after the second start")?;
-    ensure!(first == second, "a second start changed what the logs hold: {first:?} {second:?}");
+    let (mut manager, mut tasks) = workload::start(dir, &clock).context("the second start")?;
+    let mut second = contents(&manager, history, false).context("after the second start")?;
+    ensure!(
+        is_same(&first, &second),
+        "a second start changed what the logs hold: {first:?} {second:?}"
+    );
     ensure!(files == log_files(dir)?, "a second start changed the bytes of a log");
-    for name in second.keys() {
-        let log = manager.log(&TopicPartition::new(topic_of(name), 0))?;
-        append_and_read(&log).with_context(|| format!("an append to {name}"))?;
+    if files.values().map(Vec::len).sum::<usize>() % STOPPED == 0 {
+        manager.stop(None).context("the first shutdown")?;
+        drop((manager, tasks));
+        (manager, tasks) = workload::start(dir, &clock).context("the third start")?;
+        second = contents(&manager, history, false).context("after the third start")?;
+        ensure!(is_same(&first, &second), "a shutdown changed what the logs hold: {second:?}");
+    }
+    for (name, content) in second {
+        let log = manager.log(&TopicPartition::new(topic_of(&name), 0))?;
+        agreed::go_on(&log, &content.producers, APPENDED + 1..APPENDED + 100)
+            .and_then(|()| append_and_read(&log))
+            .with_context(|| format!("an append to {name}"))?;
     }
     manager.stop(None).context("the shutdown")?;
+    drop(tasks);
     Ok(())
 }
 
@@ -64,14 +82,26 @@ fn is_same_partition(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(ManagerError::SamePartition { .. }))
 }
 
-/// What a log holds: its first offset and its records.
-type Content = (i64, Vec<Found>);
+/// What a log holds.
+#[derive(Debug)]
+struct Content {
+    start: i64,
+    records: Vec<Found>,
+    /// Those whose next batch it must know.
+    producers: BTreeMap<i64, Producer>,
+}
 
-fn contents(
-    manager: &LogManager,
-    history: &History,
-    is_judged: bool,
-) -> Result<BTreeMap<String, Content>> {
+type Contents = BTreeMap<String, Content>;
+
+fn is_same(one: &Contents, other: &Contents) -> bool {
+    let same = |(one, other): ((&String, &Content), (&String, &Content))| {
+        let (name, one, other) = (one.0 == other.0, one.1, other.1);
+        name && (one.start, &one.records) == (other.start, &other.records)
+    };
+    one.len() == other.len() && one.iter().zip(other).all(same)
+}
+
+fn contents(manager: &LogManager, history: &History, is_judged: bool) -> Result<Contents> {
     let mut contents = BTreeMap::new();
     for name in TOPICS {
         let partition = TopicPartition::new(name, 0);
@@ -82,12 +112,18 @@ fn contents(
             }
             continue;
         };
-        let found = read_all(&log, false).with_context(|| partition.to_string())?;
+        let found = read_contents(&log, false).with_context(|| partition.to_string())?;
         let (start, end) = (log.log_start_offset().get(), log.log_end_offset().get());
-        if is_judged && let Some(model) = model {
-            model.check(start, end, &found).with_context(|| partition.to_string())?;
+        let mut producers = BTreeMap::new();
+        if let Some(model) = model {
+            if is_judged {
+                model.check(start, end, &found.records).with_context(|| partition.to_string())?;
+            }
+            producers =
+                agreed::check(&log, model, &found).with_context(|| partition.to_string())?;
         }
-        contents.insert(partition.to_string(), (start, found));
+        let content = Content { start, records: found.records, producers };
+        contents.insert(partition.to_string(), content);
     }
     Ok(contents)
 }

@@ -4,20 +4,22 @@ use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alluvium_cleaner::{CleanError, CleanHost, CleanOptions, Cleaner, CleanerConfig, Progress};
-use alluvium_log_manager::{
-    BrokerConfig, LeaderRequest, Log, LogConfig, LogError, LogManager, ManualClock, NewLog,
-    TaskQueue,
+use alluvium_cleaner::{
+    ActiveProducers, CleanError, CleanHost, CleanOptions, Cleaner, CleanerConfig, Progress,
 };
-use alluvium_record_format::{Codec, LeaderEpoch, Offset, Timestamp};
+use alluvium_log_manager::{
+    BrokerConfig, Log, LogConfig, LogError, LogManager, ManualClock, NewLog, TaskQueue,
+};
+use alluvium_record_format::{LeaderEpoch, Offset, Timestamp};
 use alluvium_recovery::TopicPartition;
 use alluvium_segment::SegmentConfig;
 use alluvium_segment::replace::Replacement;
 use anyhow::{Context, Result};
 
+use super::history::History;
 use super::marks::Marks;
 use crate::inject::{BEGUN, REFUSED};
-use crate::proof::{Dice, stamped_batch};
+use crate::proof::Dice;
 
 /// The time at which the workload begins.
 pub(super) const NOW: i64 = 1_700_000_000_000;
@@ -108,6 +110,8 @@ pub(super) fn broker(root: &Path) -> Result<BrokerConfig> {
         ("log.initial.task.delay.ms", "100"),
         ("log.cleaner.enable", "false"),
         ("num.recovery.threads.per.data.dir", "1"),
+        // There is no coordinator here to verify them with.
+        ("transaction.partition.verification.enable", "false"),
     ];
     Ok(BrokerConfig::from_properties(properties)?.0)
 }
@@ -165,13 +169,15 @@ impl Live {
 }
 
 /// What goes on from one life to the next.
-struct Workload {
-    dice: Dice,
+pub(super) struct Workload {
+    pub(super) dice: Dice,
     clock: Arc<ManualClock>,
     marks: Marks,
+    /// What was said so far: what the clients know.
+    pub(super) history: History,
     root: PathBuf,
-    stamp: u64,
-    epoch: i32,
+    pub(super) stamp: u64,
+    pub(super) epoch: i32,
     /// Whether a failure is looked at, and no record of system calls is made.
     goes_on: bool,
 }
@@ -182,6 +188,7 @@ impl Workload {
             dice: Dice::new(seed),
             clock: Arc::new(ManualClock::new(Timestamp::new(NOW))),
             marks: Marks::new(root)?,
+            history: History::default(),
             root: root.to_path_buf(),
             stamp: 1,
             epoch: 0,
@@ -189,8 +196,9 @@ impl Workload {
         })
     }
 
-    fn mark(&mut self, text: &str) -> Result<()> {
-        self.marks.say(text)
+    pub(super) fn mark(&mut self, text: &str) -> Result<()> {
+        self.marks.say(text)?;
+        self.history.take(text)
     }
 
     fn show_indexes(&mut self) -> Result<()> {
@@ -211,9 +219,12 @@ impl Workload {
         anyhow::ensure!(offline.is_none_or(of_ours), "{offline:?} is no log directory of ours");
         for name in TOPICS {
             let Some(log) = live.known(name) else { continue };
-            self.mark(&format!("failed {}", log.name()))?;
             let end = log.log_end_offset();
-            match self.append(&log) {
+            // Readers see it, although something behind the bytes failed.
+            let is_there = self.end_of(&log).is_some_and(|expected| expected == end.get());
+            let word = if is_there { "acked" } else { "failed" };
+            self.mark(&format!("{word} {}", log.name()))?;
+            match self.append_by(&log, None) {
                 Ok(()) => {
                     anyhow::ensure!(log.log_end_offset() > end, "an append did nothing");
                     let path = log.dir().path();
@@ -282,16 +293,6 @@ impl Workload {
         }
     }
 
-    fn append(&mut self, log: &Log) -> Result<()> {
-        let (count, padding) = (1 + self.dice.below(3), self.dice.index(500));
-        let codec = if self.dice.one_in(4) { Codec::Lz4 } else { Codec::None };
-        let mut batch = stamped_batch(self.stamp, count, padding, codec, NOW)?;
-        self.mark(&format!("append {} {} {count}", log.name(), self.stamp))?;
-        self.stamp += count;
-        log.append_as_leader(&mut batch, LeaderRequest::new(LeaderEpoch::new(self.epoch)))?;
-        self.mark(&format!("acked {}", log.name()))
-    }
-
     /// More than one entry of an index covers.
     fn burst(&mut self, log: &Log) -> Result<()> {
         iter::repeat_n((), 4).try_for_each(|()| self.append(log))
@@ -307,7 +308,7 @@ impl Workload {
         self.mark(&format!("flushed {} {end}", log.name()))
     }
 
-    fn roll(&mut self, log: &Log) -> Result<()> {
+    pub(super) fn roll(&mut self, log: &Log) -> Result<()> {
         self.mark(&format!("roll {}", log.name()))?;
         log.roll()?;
         self.mark(&format!("rolled {}", log.name()))
@@ -340,7 +341,11 @@ impl Workload {
         self.epoch += 1;
         self.mark(&format!("truncated {} {to}", log.name()))?;
         // What was cut off must not come back beside what takes its place.
-        if self.dice.one_in(2) { self.append(log) } else { Ok(()) }
+        match self.dice.below(4) {
+            0 => self.append(log),
+            1 => self.follow(log),
+            _ => Ok(()),
+        }
     }
 
     fn delete_records(&mut self, log: &Log) -> Result<()> {
@@ -377,22 +382,28 @@ impl Workload {
     }
 
     fn compact(&mut self, log: &Log) -> Result<()> {
+        if self.dice.one_in(2) {
+            // An open transaction holds back the cleaning.
+            self.end_transactions(log)?;
+            self.roll(log)?;
+        }
         log.update_high_watermark(log.log_end_offset())?;
         let view = log.cleaning_view()?;
-        let Some(active) = view.active() else { return Ok(()) };
-        let upto = active.base_offset();
-        let segments = &view.segments[..view.segments.len() - 1];
-        if segments.is_empty() {
+        let bases = view.segments.iter().map(|segment| segment.base_offset());
+        let mut stable = bases.filter(|base| *base <= view.last_stable_offset);
+        let Some(upto) = stable.next_back().filter(|upto| *upto > view.log_start_offset) else {
             return Ok(());
-        }
+        };
         self.mark(&format!("compact {} {upto}", log.name()))?;
+        let producers = log.active_producers()?;
         let options = CleanOptions::new(view.log_start_offset, upto, Timestamp::new(NOW))
             .segment_bytes(2500)
             .segment(SegmentConfig::new().index_interval_bytes(300).max_index_bytes(1024))
+            .active_producers(ActiveProducers::from_iter(&producers))
             .high_watermark(view.high_watermark);
         let config = CleanerConfig::new().map_bytes(1 << 16);
         let mut host = Host { log, refused: None };
-        let cleaned = Cleaner::new(config).clean(segments, &options, &mut host);
+        let cleaned = Cleaner::new(config).clean(&view.segments, &options, &mut host);
         host.refused.map_or(Ok(()), Err)?;
         cleaned?;
         Ok(())
