@@ -14,9 +14,9 @@ impl Log {
     /// Drops the records from `offset` on; returns whether there were any. Whole batches go: a
     /// batch that holds `offset` goes as a whole, and the log ends at `offset` all the same.
     ///
-    /// The cut is durable when the call returns: one sync of the segment, one of the directory, and
-    /// another of it for each segment that goes, the newest first, so that a crash leaves no hole;
-    /// two where leader epochs go.
+    /// The cut is durable when the call returns: a sync of each file of the segment, one of the
+    /// directory, and another of it for each segment that goes, the newest first, so that a crash
+    /// leaves no hole; two where leader epochs go.
     /// The recovery point is lowered before, and what is kept of it by a
     /// [`OffsetKeeper`](crate::OffsetKeeper): two syncs more, and as many again for a
     /// log start that goes back.
@@ -268,7 +268,14 @@ impl Writer {
         if alluvium_segment::mutant::is("unsynced-cut") {
             return Ok(());
         }
-        self.active_mut().segment().flush_log()?;
+        #[cfg(alluvium_mutant)]
+        if alluvium_segment::mutant::is("unsynced-transactions") {
+            self.active_mut().segment().flush_log()?;
+            return Ok(shared.dir.sync_names()?);
+        }
+        // With its indexes: no flush looks below the cut again, and an aborted transaction that came
+        // back would hide what another one commits.
+        self.active_mut().segment().flush()?;
         Ok(shared.dir.sync_names()?)
     }
 

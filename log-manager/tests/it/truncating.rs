@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use alluvium_log_manager::{
     DirHealth, ErrorCode, Isolation, LogError, NewLog, OffsetKeeper, OffsetQuery,
 };
-use alluvium_record_format::{LeaderEpoch, Offset, Timestamp};
+use alluvium_record_format::{LeaderEpoch, Offset, Timestamp, TxnOutcome};
 use alluvium_recovery::{FileError, replace_file};
 use alluvium_segment::{Io, IoCall, IoVerdict};
 
-use crate::batches::{NOW, at_offset, batch, l3, transactional};
+use crate::batches::{NOW, at_offset, batch, l3, marker, transactional};
 use crate::cluster::{Cluster, t};
-use crate::disk::{Disk, append, bases, follow, is_about, read, read_as};
+use crate::disk::{Disk, append, append_marker, bases, follow, is_about, read, read_as};
 
 /// FR-049.
 #[test]
@@ -294,6 +294,21 @@ fn epochs_that_are_cut_off_are_gone_from_their_file_when_the_truncation_returns(
     }
     log.truncate_fully_and_start_at(Offset::new(9), None).unwrap();
     assert_eq!(epochs(), b"0\n0\n");
+}
+
+/// Found by `cargo xtask crash`: the entry came back, and the marker that took the place of its own
+/// said that the records are committed.
+#[test]
+fn a_transaction_that_is_cut_off_is_gone_from_its_index_when_the_truncation_returns() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    append(&log, &transactional(1, 0));
+    append_marker(&log, &marker(1, TxnOutcome::Abort)).unwrap();
+    log.flush(false).unwrap();
+    disk.faults.calls.lock().unwrap().clear();
+    log.truncate_to(Offset::new(1)).unwrap();
+    let calls = disk.faults.calls.lock().unwrap();
+    assert!(calls.contains(&"sync 00000000000000000000.txnindex".to_owned()), "{calls:?}");
 }
 
 /// Notes what it is told, and how long the log file was then; or fails.
