@@ -73,14 +73,16 @@ impl View<'_> {
     /// The view, for a person.
     fn told(&self) -> String {
         let (start, end) = (self.log.log_start_offset(), self.log.log_end_offset());
-        let mut text = format!("from {start} to {end}, below {} deleted:", self.forgotten);
-        for FoundBatch { first, last, leader_epoch, writer } in self.all {
-            text += &format!("\n  {first}..={last} of leader {leader_epoch}");
-            if let Some(Writer { id, epoch, sequence, kind }) = writer {
-                text += &format!(", {kind:?} of {id} in {epoch}, {sequence}");
-            }
-        }
-        text
+        let batch = |batch: &FoundBatch| {
+            let FoundBatch { first, last, leader_epoch, writer } = batch;
+            let by = writer.map(|Writer { id, epoch, sequence, kind }| {
+                format!(", {kind:?} of {id} in {epoch}, {sequence}")
+            });
+            format!("\n  {first}..={last} of leader {leader_epoch}{}", by.unwrap_or_default())
+        };
+        let batches: Vec<_> = self.all.iter().map(batch).collect();
+        let forgotten = self.forgotten;
+        format!("from {start} to {end}, below {forgotten} deleted:{}", batches.concat())
     }
 
     /// Each producer is as after all batches, or, where some are deleted, as after the later ones.
