@@ -273,8 +273,8 @@ impl Writer {
             self.active_mut().segment().flush_log()?;
             return Ok(shared.dir.sync_names()?);
         }
-        // With its indexes: no flush looks below the cut again, and an aborted transaction that came
-        // back would hide what another one commits.
+        // With its indexes: no flush looks below the cut again, and an aborted transaction that
+        // came back would hide what another one commits.
         self.active_mut().segment().flush()?;
         Ok(shared.dir.sync_names()?)
     }
