@@ -17,7 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::errors::Failure;
-use super::files;
+use super::files::{self, Allowed};
 use super::operation::{self, Operation, Origin, Stop};
 use super::trace::{Head, Line, State};
 use crate::tally::Tally;
@@ -34,6 +34,8 @@ pub(super) struct Player {
     producers: ProducerStateConfig,
     lock: DirLock,
     recompresses: bool,
+    /// Whether the log was started again, and cut since.
+    cut_since_start: Option<bool>,
 }
 
 impl Player {
@@ -50,13 +52,36 @@ impl Player {
         let log = open(dir, &config, producers, &clock, &lock, Start::FIRST)?;
         let recompresses = head.recompresses();
         let (log, dir, trace) = (Some(log), dir.to_owned(), trace.to_owned());
-        Ok(Self { log, dir, trace, clock, config, producers, lock, recompresses })
+        Ok(Self {
+            log,
+            dir,
+            trace,
+            clock,
+            config,
+            producers,
+            lock,
+            recompresses,
+            cut_since_start: None,
+        })
     }
 
-    /// Does what the line says, and compares the result and the state after it.
-    pub(super) fn play(&mut self, line: &Line, tally: &mut Tally) -> Result<()> {
+    /// Does what the line says, and compares the result and the state after it. Says why where
+    /// the results may differ.
+    pub(super) fn play(&mut self, line: &Line, tally: &mut Tally) -> Result<Option<&'static str>> {
         self.clock.set(Timestamp::new(line.now_ms));
         let ours = self.perform(&line.operation, tally)?;
+        if matches!(line.operation, Operation::TruncateTo { .. }) {
+            self.cut_since_start = self.cut_since_start.map(|_| true);
+        }
+        if let (Operation::OffsetForTimestamp { timestamp }, Ok(found)) = (&line.operation, &ours)
+            && self.allowed().forgotten
+            && line.error.is_none()
+            && line.ok.is_null()
+            && !found.is_null()
+        {
+            self.is_first_from(*timestamp, found)?;
+            return self.same_state(&line.state).map(|()| Some(files::FORGOTTEN));
+        }
         let result = match (ours, &line.error) {
             (Ok(ours), None) => self.same_result(&line.operation, &ours, &line.ok),
             (Err(failure), Some(class)) if failure.is(class) => Ok(()),
@@ -66,7 +91,36 @@ impl Player {
             (Ok(ours), Some(class)) => bail!("ours is {ours}, Kafka's fails with {class}"),
             (Err(failure), None) => bail!("ours fails with {failure:?}, Kafka's is {}", line.ok),
         };
-        result.and_then(|()| self.same_state(&line.state))
+        result.and_then(|()| self.same_state(&line.state)).map(|()| None)
+    }
+
+    /// What may differ so far.
+    pub(super) fn allowed(&self) -> Allowed {
+        let forgotten = self.cut_since_start == Some(true);
+        Allowed { recompressed: self.recompresses, forgotten }
+    }
+
+    /// Checks by all records that the one found is the first that is not before `timestamp`.
+    fn is_first_from(&self, timestamp: i64, found: &Value) -> Result<()> {
+        let log = self.log()?;
+        let mut next = log.log_start_offset();
+        while next < log.log_end_offset() {
+            let fetched = log.read(next, u32::MAX, Isolation::LogEnd, true)?;
+            let Some(slice) = fetched.slice else { break };
+            let mut bytes = Vec::new();
+            slice.read_to(&mut bytes).context("cannot read the slice")?;
+            let (times, end) = files::times(&bytes)?;
+            for (offset, time) in times {
+                if offset >= log.log_start_offset() && time.get() >= timestamp {
+                    let first = json!([offset.get(), time.get()]);
+                    let ours = json!([found["offset"], found["timestamp"]]);
+                    ensure!(ours == first, "ours is {found}, the first record is {first}");
+                    return Ok(());
+                }
+            }
+            next = end;
+        }
+        bail!("ours is {found}, no record is that late")
     }
 
     fn perform(
@@ -148,13 +202,7 @@ impl Player {
         if let Some(folder) = &stop.left {
             let theirs = self.trace.join(folder);
             let at = self.dir.file_name().unwrap_or_default().to_string_lossy();
-            files::compare(
-                &format!("{at} {folder}"),
-                &self.dir,
-                &theirs,
-                self.recompresses,
-                tally,
-            )?;
+            files::compare(&format!("{at} {folder}"), &self.dir, &theirs, self.allowed(), tally)?;
         }
         if let Some(folder) = &stop.found {
             files::replace(&self.dir, &self.trace.join(folder))?;
@@ -171,6 +219,7 @@ impl Player {
     fn start(&mut self, start: Start) -> Result<()> {
         let log = open(&self.dir, &self.config, self.producers, &self.clock, &self.lock, start)?;
         self.log = Some(log);
+        self.cut_since_start.get_or_insert(false);
         Ok(())
     }
 
