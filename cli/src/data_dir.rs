@@ -7,10 +7,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alluvium_log_manager::{Clock, Log, LogConfig, LogOptions, OffsetKeeper, SystemClock};
+use alluvium_log_manager::{CheckpointKeeper, Clock, Log, LogConfig, LogOptions, SystemClock};
 use alluvium_record_format::Offset;
 use alluvium_recovery::{
-    CheckpointKind, CleanShutdown, FileError, LoadConfig, MetaProperties, OffsetCheckpoint, Reason,
+    CheckpointKind, CleanShutdown, LoadConfig, MetaProperties, OffsetCheckpoint, Reason,
     TopicPartition, plan,
 };
 use alluvium_segment::{
@@ -95,7 +95,7 @@ impl DataDir {
         let zero = Offset::new(0);
         let options = match partition.key() {
             Some(partition) => {
-                let kept = KeptInCheckpoint { dir: self.path.clone(), partition };
+                let kept = CheckpointKeeper::new(&self.path, partition);
                 Log::options().offset_keeper(Arc::new(kept))
             }
             None => Log::options(),
@@ -280,67 +280,6 @@ pub(crate) const fn drops_records(reason: &Reason) -> bool {
     matches!(reason, Damage(_) | OutOfOrder { .. } | AfterCut(_) | LogStartBeyondEnd)
 }
 
-/// The recovery point and the start of a partition, in the checkpoints of its log directory.
-#[derive(Debug)]
-struct KeptInCheckpoint {
-    dir: PathBuf,
-    partition: TopicPartition,
-}
-
-impl OffsetKeeper for KeptInCheckpoint {
-    fn lower(&self, offset: Offset) -> Result<(), FileError> {
-        self.lower_in(CheckpointKind::RecoveryPoint, offset)
-    }
-
-    fn lower_log_start(&self, offset: Offset) -> Result<(), FileError> {
-        self.lower_in(CheckpointKind::LogStart, offset)
-    }
-
-    fn keep_log_start(&self, offset: Offset) -> Result<bool, FileError> {
-        let kind = CheckpointKind::LogStart;
-        // One that is damaged is left to who looks after it.
-        let Some(checkpoint) = self.read(kind)? else { return Ok(false) };
-        if checkpoint.offset(&self.partition) == Some(offset) {
-            return Ok(true);
-        }
-        match self.write(kind, checkpoint, offset) {
-            // What is to make room must not need any.
-            Err(error) if error.is_storage_full() => Ok(false),
-            written => written.map(|()| true),
-        }
-    }
-}
-
-impl KeptInCheckpoint {
-    /// What a checkpoint says; nothing where it is damaged.
-    fn read(&self, kind: CheckpointKind) -> Result<Option<OffsetCheckpoint>, FileError> {
-        match OffsetCheckpoint::read(&Io::new(), kind, &self.dir) {
-            Err(error) if error.damage().is_some() => Ok(None),
-            read => read.map(Some),
-        }
-    }
-
-    fn lower_in(&self, kind: CheckpointKind, offset: Offset) -> Result<(), FileError> {
-        // One that is damaged says nothing: then everything is recovered, from the first segment
-        // on.
-        let Some(checkpoint) = self.read(kind)? else { return Ok(()) };
-        if checkpoint.offset(&self.partition).is_none_or(|kept| kept <= offset) {
-            return Ok(());
-        }
-        self.write(kind, checkpoint, offset)
-    }
-
-    fn write(
-        &self,
-        kind: CheckpointKind,
-        mut checkpoint: OffsetCheckpoint,
-        offset: Offset,
-    ) -> Result<(), FileError> {
-        checkpoint.insert(self.partition.clone(), offset);
-        checkpoint.write(&Io::new(), kind, &self.dir)
-    }
-}
-
 /// The partitions in `dir`, or the one that it is. Those that wait for deletion and strays, which a
 /// start of the broker passes over, are left out; those that cannot be listed are named, and the
 /// command exits with 2.
@@ -395,78 +334,27 @@ pub(crate) fn log_dir_of(dir: &Path) -> Result<PathBuf, CliError> {
 
 #[cfg(test)]
 mod tests {
+    use alluvium_log_manager::OffsetKeeper;
+
     use super::*;
-
-    const START: &str = "log-start-offset-checkpoint";
-    const POINT: &str = "recovery-point-offset-checkpoint";
-
-    fn keeper(dir: &Path) -> KeptInCheckpoint {
-        KeptInCheckpoint { dir: dir.to_path_buf(), partition: TopicPartition::new("t", 0) }
-    }
-
-    #[test]
-    fn a_log_start_is_kept_as_it_is_now_whatever_was_kept_before() {
-        let dir = tempfile::tempdir().unwrap();
-        let (kept, path) = (keeper(dir.path()), dir.path().join(START));
-        for before in [None, Some(7), Some(8), Some(900)] {
-            let other = "u 3 5";
-            let entries = before.map_or_else(
-                || format!("0\n1\n{other}\n"),
-                |before| format!("0\n2\nt 0 {before}\n{other}\n"),
-            );
-            fs::write(&path, entries).unwrap();
-            assert!(kept.keep_log_start(Offset::new(8)).unwrap());
-            assert_eq!(fs::read_to_string(&path).unwrap(), format!("0\n2\nt 0 8\n{other}\n"));
-        }
-        fs::remove_file(&path).unwrap();
-        assert!(kept.keep_log_start(Offset::new(8)).unwrap());
-        assert_eq!(fs::read_to_string(&path).unwrap(), "0\n1\nt 0 8\n");
-    }
 
     /// The log of the one lowers its line before it is cut, and fails at the cut.
     #[test]
     fn a_line_that_a_log_has_kept_itself_outlives_the_work_on_another_partition() {
         let dir = tempfile::tempdir().unwrap();
-        for name in [START, POINT] {
+        let (start, point) = ("log-start-offset-checkpoint", "recovery-point-offset-checkpoint");
+        for name in [start, point] {
             fs::write(dir.path().join(name), "0\n2\nt 0 8\nu 3 5\n").unwrap();
         }
         let mut data = DataDir::read(dir.path(), &mut Console::default()).unwrap();
-        let (kept, other) = (keeper(dir.path()), TopicPartition::new("u", 3));
+        let kept = CheckpointKeeper::new(dir.path(), TopicPartition::new("t", 0));
+        let other = TopicPartition::new("u", 3);
         kept.lower(Offset::new(3)).unwrap();
         kept.lower_log_start(Offset::new(2)).unwrap();
         data.set(CheckpointKind::RecoveryPoint, &other, Offset::new(7)).unwrap();
         data.move_checkpoints(&other, Offset::new(6), Offset::new(6)).unwrap();
         let noted = |name| fs::read_to_string(dir.path().join(name)).unwrap();
-        assert_eq!(noted(POINT), "0\n2\nt 0 3\nu 3 6\n");
-        assert_eq!(noted(START), "0\n2\nt 0 2\nu 3 6\n");
-    }
-
-    #[test]
-    fn a_log_start_is_not_kept_over_a_damaged_checkpoint() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(START);
-        fs::write(&path, "0\n2\nt 0 4\n").unwrap();
-        assert!(!keeper(dir.path()).keep_log_start(Offset::new(8)).unwrap());
-        assert_eq!(fs::read_to_string(&path).unwrap(), "0\n2\nt 0 4\n");
-    }
-
-    #[test]
-    fn what_is_kept_goes_down_to_a_cut_and_never_up() {
-        let dir = tempfile::tempdir().unwrap();
-        let kept = keeper(dir.path());
-        let (lower, start) = (KeptInCheckpoint::lower, KeptInCheckpoint::lower_log_start);
-        let other = "0\n1\nt 0 2\n";
-        for (name, beside, lower) in
-            [(POINT, START, lower as fn(&_, _) -> _), (START, POINT, start)]
-        {
-            fs::write(dir.path().join(name), "0\n1\nt 0 8\n").unwrap();
-            fs::write(dir.path().join(beside), other).unwrap();
-            for (cut, expected) in [(9, 8), (8, 8), (3, 3), (5, 3), (1, 1)] {
-                lower(&kept, Offset::new(cut)).unwrap();
-                let text = fs::read_to_string(dir.path().join(name)).unwrap();
-                assert_eq!(text, format!("0\n1\nt 0 {expected}\n"), "{name} at {cut}");
-            }
-            assert_eq!(fs::read_to_string(dir.path().join(beside)).unwrap(), other);
-        }
+        assert_eq!(noted(point), "0\n2\nt 0 3\nu 3 6\n");
+        assert_eq!(noted(start), "0\n2\nt 0 2\nu 3 6\n");
     }
 }

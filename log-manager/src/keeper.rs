@@ -6,7 +6,8 @@ use alluvium_record_format::Offset;
 use alluvium_recovery::FileError;
 
 /// Keeps the recovery point of one log for its next open, and its start if it likes:
-/// [`LogManager`](crate::LogManager) does so in the checkpoints of its log directory.
+/// [`LogManager`](crate::LogManager) does so in the checkpoints of its log directory, and
+/// [`CheckpointKeeper`](crate::CheckpointKeeper) for a log without one.
 ///
 /// A log asks it before it cuts anything off. At its open it asks once more, where recovery has
 /// ended below the recovery point that it was given: the files are cut by then, which recovery does

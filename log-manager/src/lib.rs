@@ -3,6 +3,7 @@
 
 mod append;
 mod background;
+mod checkpoint_keeper;
 mod clock;
 mod config;
 mod error_code;
@@ -21,6 +22,7 @@ pub use append::{
     AppendOrigin, InvalidBatch, InvalidRecord, LeaderAppend, Prepared, RecordError, ValidationError,
 };
 pub use background::{Background, Inline, Scheduler, Task, TaskQueue};
+pub use checkpoint_keeper::CheckpointKeeper;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use config::{
     BrokerConfig, BrokerConfigBuilder, CleanupPolicy, CompressionType, ConfigError, Expected,

@@ -1,13 +1,12 @@
 //! A few logs of very many segments.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use alluvium_log_manager::{Isolation, LeaderRequest, Log, LogConfig, OffsetKeeper};
+use alluvium_log_manager::{CheckpointKeeper, Isolation, LeaderRequest, Log, LogConfig};
 use alluvium_record_format::{LeaderEpoch, Offset};
-use alluvium_recovery::{CheckpointKind, FileError, OffsetCheckpoint, TopicPartition};
-use alluvium_segment::{DirLock, FilePool, Io};
+use alluvium_segment::{DirLock, FilePool};
 use anyhow::{Context, Result, ensure};
 
 use super::process::Process;
@@ -35,7 +34,7 @@ pub(super) fn run(dir: &Path, segments: u32, process: &Process) -> Result<()> {
                     .recovery_point(Offset::new(i64::from(each)))
                     .lock(lock.clone())
                     .pool(pool.clone())
-                    .offset_keeper(Arc::new(Keeper::new(dir, number)))
+                    .offset_keeper(Arc::new(CheckpointKeeper::new(dir, disk::partition(number))))
                     .open(dir.join(disk::partition(number).to_string()))
                     .context("a log does not open")
             })
@@ -128,31 +127,4 @@ fn drop_all(log: &Log, process: &Process) -> Result<()> {
     process.sample();
     ensure!(dropped >= before - 1, "{dropped} of {before} went");
     Ok(())
-}
-
-/// Keeps the start of one log as a broker does, in the checkpoint of its directory.
-#[derive(Debug)]
-struct Keeper {
-    dir: PathBuf,
-    partition: TopicPartition,
-}
-
-impl Keeper {
-    fn new(dir: &Path, number: u32) -> Self {
-        Self { dir: dir.to_path_buf(), partition: disk::partition(number) }
-    }
-}
-
-impl OffsetKeeper for Keeper {
-    fn lower(&self, _offset: Offset) -> Result<(), FileError> {
-        Ok(())
-    }
-
-    fn keep_log_start(&self, offset: Offset) -> Result<bool, FileError> {
-        let (io, kind) = (Io::new(), CheckpointKind::LogStart);
-        let mut kept = OffsetCheckpoint::read(&io, kind, &self.dir)?;
-        kept.insert(self.partition.clone(), offset);
-        kept.write(&io, kind, &self.dir)?;
-        Ok(true)
-    }
 }
