@@ -444,3 +444,21 @@ fn a_truncation_of_a_log_lowers_its_recovery_point_in_the_checkpoint_and_no_othe
     manager.log(&t(1)).unwrap().truncate_to(Offset::new(0)).unwrap();
     assert_eq!(checkpoint(), "0\n2\nt 0 1\nt 1 0\n");
 }
+
+/// Kafka forgets it where nobody has asked for it since the start, and finds no record by time.
+#[test]
+fn a_cut_that_empties_the_time_index_keeps_the_largest_time() {
+    let disk = Disk::new();
+    let log = disk.open_clean();
+    let [first, second] = [NOW.get() - 9, NOW.get() - 5];
+    append(&log, &batch(&[(None, first)]));
+    append(&log, &batch(&[(None, second)]));
+    let log = disk.reopen(log);
+    assert!(log.truncate_to(Offset::new(1)).unwrap());
+    let found = |time| log.offset_for(OffsetQuery::AtOrAfter(Timestamp::new(time))).unwrap();
+    assert_eq!(found(first).map(|found| found.offset), Some(Offset::new(0)));
+    assert_eq!(found(second), None);
+    log.roll().unwrap();
+    let times = disk.file("00000000000000000000.timeindex");
+    assert_eq!(times, [first.to_be_bytes().as_slice(), &[0; 4]].concat());
+}
