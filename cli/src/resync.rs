@@ -36,7 +36,11 @@ pub(crate) fn next_batch(file: &LogFile, from: u64, end: u64) -> Result<Rest, Cl
     while window.left() >= BatchHeader::LEN as u64 {
         let (start, left) = (window.position(), window.left());
         let bytes = window.peek(STRIDE)?;
-        let starts = bytes.len().saturating_sub(BatchHeader::LEN - 1);
+        let Some(starts) = bytes.len().checked_sub(BatchHeader::LEN - 1).filter(|count| *count > 0)
+        else {
+            // The file has become shorter: a broker cuts what it preallocated when a log rolls.
+            break;
+        };
         // Preallocated logs are a GiB of these.
         if bytes == &ZEROS[..bytes.len()] {
             window.advance(starts as u64);
@@ -99,4 +103,26 @@ pub(crate) fn crc_of(file: &LogFile, start: u64, end: u64) -> Result<u32, CliErr
         window.advance(count as u64);
     }
     Ok(crc)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_search_ends_where_the_file_was_cut_meanwhile() {
+        for len in [0, 1, BatchHeader::LEN - 1, BatchHeader::LEN, STRIDE, 3 * STRIDE + 5] {
+            for fill in [0, 7] {
+                let file = tempfile::NamedTempFile::new().unwrap();
+                let bytes = vec![fill; 4 * STRIDE];
+                std::fs::write(file.path(), &bytes).unwrap();
+                let log = LogFile::open(file.path()).unwrap();
+                file.as_file().set_len(len as u64).unwrap();
+                let rest = next_batch(&log, 0, log.len()).unwrap();
+                let expected = if fill == 0 || len == 0 { Rest::Zeros } else { Rest::Noise };
+                assert_eq!(rest, expected, "{len} bytes of {fill} are left");
+                assert_eq!(crc_of(&log, 0, log.len()).unwrap(), crc32c_append(0, &bytes[..len]));
+            }
+        }
+    }
 }

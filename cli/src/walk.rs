@@ -252,4 +252,16 @@ mod tests {
         assert!(matches!(walk.step().unwrap(), Step::End));
         assert_eq!(walk.position(), MAX_LOG_BYTES);
     }
+
+    #[test]
+    fn a_walk_ends_where_the_file_was_cut_meanwhile() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        let log = LogFile::open(file.path()).unwrap();
+        let mut walk = Walk::new(&log, 0);
+        file.as_file().set_len(0).unwrap();
+        let gone = walk.step().unwrap();
+        assert!(matches!(gone, Step::Damage { at: 0, rest: Rest::Zeros, .. }), "{gone:?}");
+        assert!(matches!(walk.step().unwrap(), Step::End));
+    }
 }
