@@ -55,7 +55,12 @@ public final class WideTraces {
 
   public static void main(String[] args) throws Exception {
     for (long seed = Long.parseLong(args[0]); seed <= Long.parseLong(args[1]); seed++) {
-      scenario(Path.of(args[2]), "wide-" + seed, seed, 300);
+      try {
+        scenario(Path.of(args[2]), "wide-" + seed, seed, 300);
+      } catch (Exception error) {
+        System.out.println("no trace of seed " + seed + ": " + error);
+        Storage.remove(Path.of(args[2], "wide-" + seed).toFile());
+      }
     }
     System.exit(0);
   }
