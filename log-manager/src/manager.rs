@@ -182,11 +182,13 @@ impl LogManager {
         (to, start): (Offset, Offset),
         work: impl FnOnce(&Log) -> Result<T, LogError>,
     ) -> Result<T, ManagerError> {
-        let hosted = self.shared.hosted(partition)?;
+        self.shared.hosted(partition)?;
         // A cut that is refused changes no checkpoint.
         check_cut(to, start)
             .map_err(|source| ManagerError::Log { partition: partition.to_string(), source })?;
         let kept = Kept::off(&*self.shared.gate, partition);
+        // It may have moved while a cleaning ended.
+        let hosted = self.shared.hosted(partition)?;
         self.shared.lower_cleaned(partition, &hosted.dir, to)?;
         let done = work(&hosted.log);
         // New records go into the active segment: all of it is dirty from now on.

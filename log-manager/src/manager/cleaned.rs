@@ -6,8 +6,8 @@ use alluvium_record_format::Offset;
 use alluvium_recovery::{FileError, TopicPartition};
 
 use super::data_dir::DataDir;
-use super::{Hosted, LogManager, ManagerError, Shared};
-use crate::LogError;
+use super::{LogManager, ManagerError, Shared};
+use crate::{Log, LogError};
 
 impl LogManager {
     /// The first offset of a log that a cleaner has not reached, as its directory's
@@ -63,7 +63,7 @@ impl LogManager {
 impl Shared {
     /// Makes durable that nothing of a log from here on is clean, before it is cut: after a crash,
     /// new records there would count as clean. What another directory says of a log that lay there
-    /// goes. Only what the log's own directory cannot write keeps the log from being cut.
+    /// goes, unless the log has moved there meanwhile. Only what the log's own directory cannot write keeps the log from being cut.
     ///
     /// Source: `LogCleanerManager.maybeTruncateCheckpoint` in Kafka.
     pub(super) fn lower_cleaned(
@@ -73,39 +73,41 @@ impl Shared {
         to: Offset,
     ) -> Result<(), ManagerError> {
         let lowered = home.cleaned.lower(self.pool.io(), home.path(), partition, to);
-        let others = self.dirs.iter().filter(|dir| !Arc::ptr_eq(dir, home));
+        let elsewhere = |dir: &&Arc<DataDir>| !Arc::ptr_eq(dir, home);
+        let others = self.dirs.iter().filter(|dir| elsewhere(dir) && !self.lies_in(partition, dir));
         others.for_each(|dir| self.forget_cleaned_in(partition, dir));
         self.written(home, lowered)
     }
 
-    /// Takes along how far a log is clean to the directory that it has moved to. Out of the old
-    /// file first: Kafka's cleaner ends where two files speak of one partition. A crash in between
-    /// leaves both directories, and a person to choose; the log is cleaned from its start then.
+    /// Takes along how far a log is clean to the directory that it moves to; `None` where it is
+    /// not known. Out of the old file first: Kafka's cleaner ends where two files speak of one
+    /// partition. After a crash in between the log is cleaned from its start.
     ///
     /// Source: `LogCleanerManager.alterCheckpointDir` in Kafka.
     pub(super) fn carry_cleaned(
         &self,
         partition: &TopicPartition,
-        future: &Hosted,
-        old: Option<&Hosted>,
+        from: Option<&Arc<DataDir>>,
+        to: &Arc<DataDir>,
+        said: Option<Offset>,
     ) -> Result<(), ManagerError> {
-        // How far a log was clean that is not there any more says nothing of the copy.
-        let said = old.and_then(|old| old.dir.cleaned.offset(partition));
-        if let Some(old) = old {
-            self.forget_cleaned_in(partition, &old.dir);
+        if let Some(from) = from {
+            self.forget_cleaned_in(partition, from);
         }
         let io = self.pool.io();
-        let said = said.map(|offset| offset.min(future.log.log_end_offset()));
         let carried = match said {
-            Some(offset) => future.dir.cleaned.note(io, &future.dir, (partition, offset), |_| true),
-            None => future.dir.cleaned.forget(io, future.dir.path(), partition),
+            Some(offset) => to.cleaned.note(io, to, (partition, offset), |_| true),
+            None => to.cleaned.forget(io, to.path(), partition),
         };
-        if let (Err(_), Some(old), Some(offset)) = (&carried, old, said) {
-            // It stays where it was.
-            let back = old.dir.cleaned.note(io, &old.dir, (partition, offset), |_| true);
-            drop(self.written(&old.dir, back));
+        self.written(to, carried)
+    }
+
+    /// A start may have cut the log below where it was clean: its cleaning begins anew, before new
+    /// records there count as clean. In Kafka they do until the cleaner comes.
+    pub(super) fn check_cleaned(&self, partition: &TopicPartition, dir: &Arc<DataDir>, log: &Log) {
+        if dir.cleaned.offset(partition).is_some_and(|said| said > log.log_end_offset()) {
+            self.forget_cleaned_in(partition, dir);
         }
-        self.written(&future.dir, carried)
     }
 
     /// A log is gone: no directory speaks of it. One that cannot write that goes offline.

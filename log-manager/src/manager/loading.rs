@@ -210,6 +210,8 @@ impl Shared {
             if *is_future {
                 let path = job.path.display();
                 tracing::warn!(%partition, %path, "a copy is here: its log is not cleaned");
+            } else {
+                self.check_cleaned(partition, dir, &log);
             }
             self.host(partition, log, dir, *is_future)?;
         }

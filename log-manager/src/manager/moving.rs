@@ -93,6 +93,8 @@ impl LogManager {
         let hosted = Hosted { log: log.clone(), dir: Arc::clone(&future.dir), _kept_off: None };
         shared.logs.insert(partition.clone(), hosted);
         shared.futures.remove(partition);
+        // The old disk may have failed meanwhile.
+        shared.offline.remove(partition);
         // How far a log was clean that is not there any more says nothing of the copy.
         kept.moved(old.as_ref().map(|_| log.log_end_offset()));
         if let Some(old) = old
@@ -152,14 +154,27 @@ impl Shared {
         // The rename is the last step that may fail alone: two directories of one name would keep
         // the next start from the log.
         self.write_checkpoints(&future.dir)?;
+        let old_dir = old.map(|old| &old.dir);
+        // How far a log was clean that is not there any more says nothing of the copy.
+        let said = old_dir.and_then(|dir| dir.cleaned.offset(partition));
+        let bounded = said.map(|offset| offset.min(future.log.log_end_offset()));
+        let carried = self.carry_cleaned(partition, old_dir, &future.dir, bounded);
         let name = PartitionDirName::new(partition.topic(), partition.partition());
-        let renamed = future.log.take_name(name.to_string());
-        renamed.map_err(|source| ManagerError::Directory { source })?;
+        let renamed = carried.and_then(|()| {
+            let renamed = future.log.take_name(name.to_string());
+            renamed.map_err(|source| ManagerError::Directory { source })
+        });
+        if let Err(error) = renamed {
+            if let Some(dir) = old_dir {
+                drop(self.carry_cleaned(partition, Some(&future.dir), dir, said));
+            }
+            return Err(error);
+        }
         if let Err(source) = sync_directory(self.pool.io(), future.dir.path()) {
             future.dir.fail(LogError::File { source });
             return Err(ManagerError::Offline { path: future.dir.path().to_path_buf() });
         }
-        self.carry_cleaned(partition, future, old)
+        Ok(())
     }
 
     /// Takes the copy of a log out of service, durably: what came back after a crash would be

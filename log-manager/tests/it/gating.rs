@@ -94,3 +94,43 @@ fn a_cleaner_is_kept_off_before_a_log_is_cut_moved_deleted_or_set_aside() {
     manager.set_aside(&t(0)).unwrap();
     assert_eq!(told.take(), kept_off(0, "None"));
 }
+
+/// Moves the log when the first one wants it left alone, as another thread may.
+#[derive(Debug, Default)]
+struct MovesMeanwhile(Mutex<Option<LogManager>>);
+
+impl CleaningGate for MovesMeanwhile {
+    fn pause(&self, _partition: &TopicPartition) {}
+
+    fn abort_and_pause(&self, partition: &TopicPartition) {
+        let manager = self.0.lock().unwrap().take();
+        if let Some(manager) = manager {
+            manager.promote_future(partition).unwrap();
+        }
+    }
+
+    fn resume(&self, _partition: &TopicPartition) {}
+}
+
+#[test]
+fn a_cut_beside_a_move_cuts_the_log_where_it_is_then_and_keeps_how_far_it_is_clean() {
+    let cluster = Cluster::new(2);
+    let moves = Arc::new(MovesMeanwhile::default());
+    let gate: Arc<dyn CleaningGate> = Arc::<MovesMeanwhile>::clone(&moves);
+    let (manager, _) = cluster.options().cleaning_gate(gate).start().unwrap();
+    let log =
+        manager.get_or_create(&t(0), &NewLog::new().is_new().dir(cluster.path("d1"))).unwrap();
+    let copy = manager.create_future(&t(0), cluster.path("d2")).unwrap();
+    for log in [&log, &copy] {
+        for _ in 0..3 {
+            append(log, &batch(&[(None, NOW.get())]));
+            log.roll().unwrap();
+        }
+    }
+    manager.set_cleaner_checkpoint(&t(0), Offset::new(1)).unwrap();
+    *moves.0.lock().unwrap() = Some(manager.clone());
+    assert!(manager.truncate_to(&t(0), Offset::new(2)).unwrap());
+    assert_eq!(copy.log_end_offset(), Offset::new(2));
+    assert_eq!(manager.dir_of(&t(0)).unwrap(), cluster.path("d2"));
+    assert_eq!(manager.cleaner_checkpoint(&t(0)).unwrap(), Some(Offset::new(1)));
+}
