@@ -1,6 +1,6 @@
 //! A broker of its own for each test, and a client that sends any request in any version.
 
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
@@ -138,9 +138,13 @@ impl<S: Read + Write> Client<S> {
         Bytes::from(body)
     }
 
-    /// Whether the broker has closed the connection.
+    /// Whether the broker closes the connection, and says nothing more. Panics where it does
+    /// neither.
     pub(crate) fn is_closed(&mut self) -> bool {
-        !matches!(self.socket.read(&mut [0]), Ok(1..))
+        match self.socket.read(&mut [0]) {
+            Ok(len) => len == 0,
+            Err(error) => is_end(&error),
+        }
     }
 
     /// Whether the broker closes the connection instead of answering.
@@ -152,11 +156,11 @@ impl<S: Read + Write> Client<S> {
 
     fn is_closed_before_answer(&mut self) -> bool {
         let mut length = [0; 4];
-        if self.socket.read_exact(&mut length).is_err() {
-            return true;
+        if let Err(error) = self.socket.read_exact(&mut length) {
+            return is_end(&error);
         }
         let mut body = vec![0; usize::try_from(u32::from_be_bytes(length)).unwrap()];
-        self.socket.read_exact(&mut body).is_err()
+        self.socket.read_exact(&mut body).is_err_and(|error| is_end(&error))
     }
 
     pub(crate) fn create(&mut self, topic: &str, partitions: i32) {
@@ -190,6 +194,13 @@ impl<S: Read + Write> Client<S> {
         let mut response: FetchResponse = self.call(12, &fetch(topic, offset));
         response.responses.remove(0).partitions.remove(0)
     }
+}
+
+/// Whether this is how a connection ends. Panics where nothing came in time.
+fn is_end(error: &io::Error) -> bool {
+    let kinds = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
+    assert!(kinds.contains(&error.kind()), "the connection stays: {error}");
+    true
 }
 
 pub(crate) fn name(topic: &str) -> TopicName {

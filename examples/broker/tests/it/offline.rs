@@ -19,6 +19,7 @@ fn a_broker_whose_last_disk_is_gone_ends_with_an_error() {
     let mut broker = Command::new(env!("CARGO_BIN_EXE_alluvium-broker"))
         .args(["--listen", "127.0.0.1:0", "--data"])
         .arg(&data)
+        .env_remove("RUST_LOG")
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();

@@ -89,6 +89,7 @@ impl Traced {
             .args(["--listen", "127.0.0.1:0", "--data"])
             .arg(&data)
             .args(flags)
+            .env_remove("RUST_LOG")
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
