@@ -52,6 +52,8 @@ impl Context {
             };
             match result {
                 Ok(()) if out.len() > limit => return Err(Fault::TooLong),
+                // The caller's buffer had more room.
+                Ok(()) if out.len() > bound => return Err(Fault::Broken),
                 Ok(()) => return Ok(()),
                 Err(Stop::Full) if room < most => room = room.saturating_mul(8).min(most),
                 Err(Stop::Full) if most == limit => return Err(Fault::TooLong),

@@ -11,6 +11,9 @@ fn read(payload: &[u8]) -> Option<Vec<u8>> {
     let mut decompressor = Decompressor::new();
     let mut out = Vec::new();
     let whole = decompressor.decompress(Codec::Zstd, payload, 1 << 20, &mut out);
+    let mut roomy = Vec::with_capacity(1 << 20);
+    assert_eq!(decompressor.decompress(Codec::Zstd, payload, 1 << 20, &mut roomy), whole);
+    assert!(roomy == out);
     let mut pieces = Vec::new();
     let mut decoder = decompressor.decoder(Codec::Zstd, payload).unwrap();
     let streamed = loop {
