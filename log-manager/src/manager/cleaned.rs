@@ -63,7 +63,8 @@ impl LogManager {
 impl Shared {
     /// Makes durable that nothing of a log from here on is clean, before it is cut: after a crash,
     /// new records there would count as clean. What another directory says of a log that lay there
-    /// goes, unless the log has moved there meanwhile. Only what the log's own directory cannot write keeps the log from being cut.
+    /// goes, unless the log has moved there meanwhile. Only what the log's own directory cannot
+    /// write keeps the log from being cut.
     ///
     /// Source: `LogCleanerManager.maybeTruncateCheckpoint` in Kafka.
     pub(super) fn lower_cleaned(
