@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use alluvium_record_format::Offset;
+use alluvium_recovery::SnapshotStore;
 use alluvium_segment::SegmentError;
 use tracing::Span;
 use tracing::field::Empty;
@@ -138,15 +139,25 @@ impl Shared {
 
     /// Makes the snapshots durable that rolls have written; returns whether there were any.
     fn sync_snapshots(&self, unsynced: &mut Vec<PathBuf>) -> Result<bool, LogError> {
+        #[cfg(alluvium_mutant)]
+        if alluvium_segment::mutant::is("unsynced-snapshots") {
+            return Ok(false);
+        }
         let mut writer = self.writer.lock();
         let offsets = std::mem::take(&mut writer.unsynced_snapshots);
-        let paths = offsets.into_iter().map(|offset| writer.snapshots.path(offset));
+        let there = offsets.iter().filter(|offset| writer.snapshots.offsets().contains(offset));
+        let paths = there.map(|offset| writer.snapshots.path(*offset));
         let mut snapshots: Vec<_> = paths.collect();
         drop(writer);
         let are_some = !snapshots.is_empty();
         let synced = self.sync_files(&mut snapshots);
         unsynced.append(&mut snapshots);
-        synced.map(|()| are_some)
+        synced?;
+        if are_some {
+            // A later call finds none to sync, and relies on the names.
+            self.sync_names()?;
+        }
+        Ok(are_some)
     }
 
     /// Makes files durable that were written as a whole.

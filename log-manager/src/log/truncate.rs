@@ -202,10 +202,6 @@ impl Writer {
             return Ok(());
         }
         self.publish_epochs(shared);
-        #[cfg(alluvium_mutant)]
-        if alluvium_segment::mutant::is("unsynced-epochs") {
-            return Ok(());
-        }
         self.write_epochs(shared)
     }
 
@@ -267,11 +263,6 @@ impl Writer {
         #[cfg(alluvium_mutant)]
         if alluvium_segment::mutant::is("unsynced-cut") {
             return Ok(());
-        }
-        #[cfg(alluvium_mutant)]
-        if alluvium_segment::mutant::is("unsynced-transactions") {
-            self.active_mut().segment().flush_log()?;
-            return Ok(shared.dir.sync_names()?);
         }
         // With its indexes: no flush looks below the cut again, and an aborted transaction that
         // came back would hide what another one commits.
