@@ -116,6 +116,10 @@ impl Segment {
         let size = file_size(&path, metadata.len())?;
         dir.segment(base, suffix, || {
             let opened = Self::new(dir, base, suffix, config, size);
+            #[cfg(alluvium_mutant)]
+            if crate::mutant::is("unsynced-leftovers") {
+                return Ok(opened);
+            }
             // A process that was killed may have written them, and nobody has synced them since.
             opened.mark_indexes_unsynced();
             opened.mark_transactions_unsynced();

@@ -4,8 +4,9 @@
 //! environment variable says. It runs the workload; this process, which is right, judges.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use super::trace::Event;
 use super::{Explorer, Failure, recorded_by};
@@ -13,7 +14,7 @@ use crate::workspace;
 
 /// Each mutant by the name that the code asks for (`alluvium_segment::mutant`), and what is wrong
 /// with it.
-const EVERY: [(&str, &str); 9] = [
+const EVERY: [(&str, &str); 11] = [
     ("no-directory-sync", "no directory is synced"),
     ("no-log-sync", "no log file is synced"),
     ("swapped-rename", "old segments are renamed before the new ones have `.swap`"),
@@ -23,7 +24,16 @@ const EVERY: [(&str, &str); 9] = [
     ("forgotten-log-start", "retention drops many segments by one sync, the log start not kept"),
     ("unsynced-cut", "a truncation is not synced"),
     ("unsynced-name", "a new log is used before its name is durable"),
+    ("unsynced-snapshots", "the snapshot of producers that a roll writes is not synced"),
+    ("unsynced-leftovers", "indexes that a killed process has written are not synced"),
 ];
+
+/// Those that are wrong in a start: they judge themselves.
+const IN_A_START: [(&str, &str); 1] =
+    [("trusted-snapshot", "a snapshot of producers from beyond the log end is taken")];
+
+/// Seconds in which such a one is looked for.
+const SECONDS: &str = "60";
 
 /// States of one record in which a mutant is looked for: the same on any machine.
 const STATES: u64 = 512;
@@ -48,8 +58,15 @@ pub(super) fn explore(seed: u64) -> Result<()> {
             (states, None) => missed.push(format!("{name} ({states} states)")),
         }
     }
+    for (name, what) in IN_A_START {
+        match found_by_itself(&program, name, seed)? {
+            Some(error) => println!("  {name} ({what}): found\n      {error}"),
+            None => missed.push(format!("{name} ({SECONDS} s)")),
+        }
+    }
     ensure!(missed.is_empty(), "not found: {}", missed.join("; "));
-    println!("crash: all {} mutants are found; seed {seed}", EVERY.len());
+    let count = EVERY.len() + IN_A_START.len();
+    println!("crash: all {count} mutants are found; seed {seed}");
     Ok(())
 }
 
@@ -65,6 +82,16 @@ fn found(program: &Path, name: &str, seed: u64) -> Result<(u64, Option<Failure>)
         }
     }
     Ok((states, None))
+}
+
+/// What a wrong program says of the states that it has recovered itself, if it finds one wrong; its
+/// own workload is one of them.
+fn found_by_itself(program: &Path, name: &str, seed: u64) -> Result<Option<String>> {
+    let mut command = Command::new(program);
+    command.args(["crash", "--budget", SECONDS, "--seed", &seed.to_string()]);
+    let out = command.env("ALLUVIUM_MUTANT", name).output().context("cannot start it")?;
+    let said = String::from_utf8_lossy(&out.stderr);
+    Ok((!out.status.success()).then(|| said.trim_end().to_owned()))
 }
 
 /// Builds the wrong program beside the right one; what others wrote is not compiled again.

@@ -58,6 +58,10 @@ pub(super) fn after<'b>(
     for batch in batches {
         let Some(writer) = batch.writer else { continue };
         let producer = producers.entry(writer.id).or_default();
+        if producer.open.is_some() && writer.kind == Kind::Plain {
+            // The marker between is lost: no leader would take it, and a replay passes over it.
+            continue;
+        }
         if producer.epoch != writer.epoch {
             (producer.epoch, producer.last) = (writer.epoch, None);
         }
