@@ -106,6 +106,7 @@ struct Counts {
 pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<(), CliError> {
     let data = data_dir(&args.dir, console)?;
     let topics = TopicSettings::read(&data.path)?;
+    topics.name_damage(true, console)?;
     let given = args.topic.read()?;
     let settings = given.clone().with_broker(topics.of_broker())?;
     let checked = readable(&args.dir, console)?;

@@ -464,6 +464,20 @@ fn a_checkpoint_that_is_damaged_is_named_once_beside_the_findings() {
     assert!(run.text().contains(r#""id":"atime""#), "{}", run.text());
 }
 
+/// The damaged batch may hold any setting, so that nothing found is no good news.
+#[test]
+fn damage_of_the_metadata_log_is_named_where_nothing_else_is_found() {
+    let patient = Patient::healthy();
+    let mut log = metadata(&["t"], &[("t", "flush.messages", "1")]);
+    *log.last_mut().unwrap() ^= 1;
+    patient.write("disk/__cluster_metadata-0/00000000000000000000.log", log);
+    let run = patient.examine();
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    assert!(run.stderr.contains("00000000000000000000.log: byte 17: "), "{}", run.stderr);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    assert!(run.text().contains(r#""findings":0"#), "{}", run.text());
+}
+
 /// The subject says who has to change it.
 #[test]
 fn a_setting_of_the_cluster_is_not_told_of_the_file() {
