@@ -29,6 +29,8 @@ pub(crate) struct TopicArgs {
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) log: LogConfig,
+    /// The same without the command line.
+    unsaid: LogConfigBuilder,
     /// Keys in the file that look misspelled, and what was meant.
     pub(crate) misspelled: Vec<UnknownKey>,
     /// What the file says, and the cluster of its brokers.
@@ -52,13 +54,10 @@ impl Settings {
             pairs.partition(|(key, _)| LogConfig::KEYS.contains(key));
         let (broker, misspelled) =
             BrokerConfig::from_properties(of_broker).map_err(whence.clone().refused())?;
-        let said = given.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        let log = broker.log_defaults().to_builder();
-        let log = log.properties(of_topic).map_err(whence.clone().refused())?;
-        let log = log.properties(said).map_err(Whence::CommandLine.refused())?;
-        let last = if given.is_empty() { whence } else { Whence::CommandLine };
-        let log = log.build().map_err(last.refused())?;
-        Ok(Self { log, misspelled, file, given })
+        let unsaid = broker.log_defaults().to_builder().properties(of_topic);
+        let unsaid = unsaid.map_err(whence.clone().refused())?;
+        let log = with_said(&unsaid, whence, &given)?;
+        Ok(Self { log, unsaid, misspelled, file, given })
     }
 
     /// The settings of a broker for which the cluster has these beside its file, and before it.
@@ -77,12 +76,27 @@ impl Settings {
     /// The settings of a topic that has these of its own. The command line goes before them, the
     /// file behind them. Keys of later versions of Kafka are passed over.
     pub(crate) fn of_topic(&self, topic: &str, own: &Keys) -> Result<LogConfig, CliError> {
-        let known = own.iter().filter(|(key, _)| LogConfig::KEYS.contains(&key.as_str()));
-        let given = self.given.iter().map(|(key, value)| (key, value));
-        let pairs = known.chain(given).map(|(key, value)| (key.as_str(), value.as_str()));
-        let log = self.log.to_builder().properties(pairs).and_then(LogConfigBuilder::build);
-        log.map_err(Whence::Topic(topic.to_owned()).refused())
+        let known = own.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        let known = known.filter(|(key, _)| LogConfig::KEYS.contains(key));
+        let whence = Whence::Topic(topic.to_owned());
+        let unsaid = self.unsaid.clone().properties(known).map_err(whence.clone().refused())?;
+        with_said(&unsaid, whence, &self.given)
     }
+}
+
+/// The settings with those of the command line before them, which may contradict them. What
+/// contradicts itself without is told of `whence`.
+fn with_said(
+    unsaid: &LogConfigBuilder,
+    whence: Whence,
+    given: &[(String, String)],
+) -> Result<LogConfig, CliError> {
+    let said = given.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    let both = unsaid.clone().properties(said).map_err(Whence::CommandLine.refused())?;
+    both.build().map_err(|refused| match unsaid.clone().build() {
+        Ok(_) => Whence::CommandLine.refused()(refused),
+        Err(refused) => whence.refused()(refused),
+    })
 }
 
 impl TopicArgs {

@@ -386,7 +386,16 @@ fn a_setting_that_is_refused_is_told_with_where_it_stands() {
     assert_eq!(said, whence("of the command line") + "`retention.ms` is -3, " + bad + "\n");
     let topic = refused("", &[], &[(TOPIC, "plain", "retention.ms", "-4")]);
     let of_topic = whence("of topic plain in the metadata log");
-    assert_eq!(topic, of_topic + "`retention.ms` is -4, " + bad + "\n");
+    assert_eq!(topic, of_topic.clone() + "`retention.ms` is -4, " + bad + "\n");
+    let lags = [(TOPIC, "plain", "max.compaction.lag.ms", "4")];
+    let above = "`min.compaction.lag.ms` is above `max.compaction.lag.ms`\n";
+    let other = ["--set", "retention.ms=1"];
+    let in_file = refused("min.compaction.lag.ms=5\nmax.compaction.lag.ms=4", &other, &[]);
+    assert_eq!(in_file, whence("in server.properties") + above);
+    let said = refused("", &["--set", "min.compaction.lag.ms=5"], &lags);
+    assert_eq!(said, whence("of the command line") + above);
+    let of_both = refused("min.compaction.lag.ms=5", &other, &lags);
+    assert_eq!(of_both, of_topic + above);
     let broker = refused("", &[], &[(BROKER, "", "log.retention.ms", "0")]);
     let of_broker = whence("of the broker in the metadata log");
     assert!(broker.starts_with(&(of_broker + "`log.retention.ms` is 0, expected")), "{broker}");
