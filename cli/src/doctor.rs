@@ -107,8 +107,9 @@ pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<(), CliErr
     let data = data_dir(&args.dir, console)?;
     let topics = TopicSettings::read(&data.path)?;
     topics.name_damage(true, console)?;
-    let given = args.topic.read()?;
-    let settings = given.clone().with_broker(topics.of_broker())?;
+    let (given, refused) = args.topic.but_refused()?;
+    let (settings, refused_of_broker) = given.with_broker_but_refused(topics.of_broker());
+    refused.iter().chain(&refused_of_broker).try_for_each(|error| console.failure(error))?;
     let checked = readable(&args.dir, console)?;
     // Limits hold for a whole broker, so all that shares the log directory counts.
     let counts = match (kind_of(&args.dir)?, kind_of(&data.path)?) {
@@ -123,7 +124,7 @@ pub(crate) fn run(args: &DoctorArgs, console: &mut Console) -> Result<(), CliErr
     let mut found = disk::check(&data.path, &machine, counts, wanted);
     let file = args.topic.file().unwrap_or_else(|| Path::new("the settings"));
     found.extend(settings::check(file, &given, &settings));
-    found.extend(settings::check_topics(&topics, &settings)?);
+    found.extend(settings::check_topics(&topics, &settings, console)?);
     let times = if args.quick { Vec::new() } else { times(&checked, console)? };
     let now = args.now.map_or_else(|| SystemClock::default().now(), Timestamp::new);
     let context = Context { data: &data, settings: &settings, topics: &topics, now };

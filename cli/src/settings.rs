@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use alluvium_log_manager::{BrokerConfig, LogConfig, LogConfigBuilder, UnknownKey};
+use alluvium_log_manager::{BrokerConfig, ConfigError, LogConfig, LogConfigBuilder, UnknownKey};
 use alluvium_recovery::Properties;
 use clap::Args;
 
@@ -67,6 +67,18 @@ impl Settings {
         Ok(Self { misspelled: self.misspelled, ..both })
     }
 
+    /// As [`with_broker`](Self::with_broker), with those settings of the cluster that are not
+    /// refused, and why the others are.
+    pub(crate) fn with_broker_but_refused(&self, dynamic: Keys) -> (Self, Vec<CliError>) {
+        let with = |dynamic: &Keys| self.clone().with_broker(dynamic.clone());
+        let (both, mut refused) = without_refused(dynamic, with);
+        let both = both.unwrap_or_else(|error| {
+            refused.push(error);
+            self.clone()
+        });
+        (both, refused)
+    }
+
     /// Whether somebody said one of `keys`.
     pub(crate) fn says(&self, keys: &[&str]) -> bool {
         let given = self.given.iter().map(|(key, _)| key);
@@ -81,6 +93,21 @@ impl Settings {
         let whence = Whence::Topic(topic.to_owned());
         let unsaid = self.unsaid.clone().properties(known).map_err(whence.clone().refused())?;
         with_said(&unsaid, whence, &self.given)
+    }
+
+    /// As [`of_topic`](Self::of_topic), with those settings of the topic that are not refused, and
+    /// why the others are.
+    pub(crate) fn of_topic_but_refused(
+        &self,
+        topic: &str,
+        own: &Keys,
+    ) -> (LogConfig, Vec<CliError>) {
+        let (log, mut refused) = without_refused(own.clone(), |own| self.of_topic(topic, own));
+        let log = log.unwrap_or_else(|error| {
+            refused.push(error);
+            self.log.clone()
+        });
+        (log, refused)
     }
 }
 
@@ -99,6 +126,38 @@ fn with_said(
     })
 }
 
+/// What `build` makes of `keys` without those that it refuses, and why it refuses them. Fails where
+/// it refuses what is not among them.
+fn without_refused<T>(
+    mut keys: Keys,
+    build: impl Fn(&Keys) -> Result<T, CliError>,
+) -> (Result<T, CliError>, Vec<CliError>) {
+    let mut refused = Vec::new();
+    loop {
+        let error = match build(&keys) {
+            Err(error) => error,
+            built => return (built, refused),
+        };
+        let before = keys.len();
+        if let CliError::Config { source, .. } = &error {
+            keys.retain(|key, _| !blames(source, key));
+        }
+        if keys.len() == before {
+            return (Err(error), refused);
+        }
+        refused.push(error);
+    }
+}
+
+fn blames(error: &ConfigError, key: &str) -> bool {
+    match error {
+        ConfigError::Unknown { key: unknown, .. } => unknown == key,
+        ConfigError::Value { key: refused, .. } => *refused == key,
+        ConfigError::Conflict { key: one, other, .. } => [*one, *other].contains(&key),
+        _ => false,
+    }
+}
+
 impl TopicArgs {
     /// The settings of the topic.
     pub(crate) fn config(&self, console: &mut Console) -> Result<LogConfig, CliError> {
@@ -107,7 +166,7 @@ impl TopicArgs {
 
     /// All settings. Keys in the file that look misspelled are named on standard error.
     pub(crate) fn settings(&self, console: &mut Console) -> Result<Settings, CliError> {
-        let settings = self.read()?;
+        let settings = self.with_keys(&self.keys()?)?;
         if let Some(path) = &self.file {
             for key in &settings.misspelled {
                 let (key, nearest) = (&key.key, key.nearest);
@@ -122,15 +181,22 @@ impl TopicArgs {
         self.file.as_deref()
     }
 
-    /// All settings, nothing printed.
-    pub(crate) fn read(&self) -> Result<Settings, CliError> {
-        let properties = match &self.file {
-            Some(path) => read(path)?,
-            None => Properties::new(),
-        };
-        let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+    /// All settings but those in the file that are refused, and why they are. Nothing is printed.
+    pub(crate) fn but_refused(&self) -> Result<(Settings, Vec<CliError>), CliError> {
+        let (settings, refused) = without_refused(self.keys()?, |keys| self.with_keys(keys));
+        Ok((settings?, refused))
+    }
+
+    fn with_keys(&self, keys: &Keys) -> Result<Settings, CliError> {
         let whence = self.file.clone().map_or(Whence::CommandLine, Whence::File);
-        Settings::new(properties.iter().map(owned).collect(), whence, self.pairs.clone())
+        Settings::new(keys.clone(), whence, self.pairs.clone())
+    }
+
+    /// What the properties file says.
+    fn keys(&self) -> Result<Keys, CliError> {
+        let Some(path) = &self.file else { return Ok(Keys::new()) };
+        let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+        Ok(read(path)?.iter().map(owned).collect())
     }
 }
 

@@ -35,12 +35,12 @@ pub(super) struct Context<'a> {
 
 impl Context<'_> {
     /// The settings of a partition that is compacted, else `None`. Where nobody says how its topic
-    /// is cleaned, an entry in the cleaner's checkpoint does.
-    fn compacted(&self, partition: &Partition) -> Result<Option<LogConfig>, CliError> {
-        let Some(key) = partition.key() else { return Ok(None) };
+    /// is cleaned, an entry in the cleaner's checkpoint does. What is refused was named before.
+    fn compacted(&self, partition: &Partition) -> Option<LogConfig> {
+        let key = partition.key()?;
         let own = self.topics.of(key.topic());
         let config = match own {
-            Some(own) => self.settings.of_topic(key.topic(), own)?,
+            Some(own) => self.settings.of_topic_but_refused(key.topic(), own).0,
             None => self.settings.log.clone(),
         };
         let is_noted = self.data.offset(CheckpointKind::Cleaner, &key).is_some();
@@ -49,7 +49,7 @@ impl Context<'_> {
             Some(_) => config.cleanup_policy().compacts(),
             None => is_noted || config.cleanup_policy().compacts() && !is_controllers,
         };
-        Ok(is_compacted.then_some(config))
+        is_compacted.then_some(config)
     }
 }
 
@@ -109,7 +109,7 @@ pub(super) fn check(
         found.push(Finding::new(pitfall, &partition.path, text));
     };
     let logs: Vec<(&SegmentFiles, &FileInfo)> = partition.logs().collect();
-    let compacted = context.compacted(partition)?;
+    let compacted = context.compacted(partition);
     check_sizes(&logs, compacted.is_some(), &mut add);
     check_times(&logs, times, context, &mut add);
     let log_start = partition.log_start(console)?;

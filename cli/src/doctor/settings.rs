@@ -6,6 +6,7 @@ use alluvium_log_manager::LogConfig;
 
 use super::Finding;
 use super::pitfall::Pitfall;
+use crate::console::Console;
 use crate::error::CliError;
 use crate::readable::{Bytes, Span};
 use crate::settings::Settings;
@@ -29,16 +30,20 @@ pub(super) fn check(file: &Path, given: &Settings, settings: &Settings) -> Vec<F
     found
 }
 
-/// Checks what topics set themselves, if it is another pitfall than the broker's.
+/// Checks what topics set themselves, if it is another pitfall than the broker's. What is refused
+/// is named, and does not count.
 pub(super) fn check_topics(
     topics: &TopicSettings,
     settings: &Settings,
+    console: &mut Console,
 ) -> Result<Vec<Finding>, CliError> {
     let of_broker = check_log(Path::new(""), &settings.log);
     let mut found = Vec::new();
     for (topic, own) in topics.iter().filter(|(_, own)| !own.is_empty()) {
         let subject = PathBuf::from(format!("topic {topic}"));
-        let of_topic = check_log(&subject, &settings.of_topic(topic, own)?).into_iter();
+        let (log, refused) = settings.of_topic_but_refused(topic, own);
+        refused.iter().try_for_each(|error| console.failure(error))?;
+        let of_topic = check_log(&subject, &log).into_iter();
         found.extend(of_topic.filter(|finding| !is_in(&of_broker, finding)));
     }
     Ok(found)

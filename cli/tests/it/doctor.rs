@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::disk::{
-    BROKER, clean, files, hex, metadata, metadata_of, scratch, state, three_batches,
+    BROKER, TOPIC, clean, files, hex, metadata, metadata_of, scratch, state, three_batches,
 };
 use crate::process::{Run, run};
 
@@ -476,6 +476,48 @@ fn damage_of_the_metadata_log_is_named_where_nothing_else_is_found() {
     assert!(run.stderr.contains("00000000000000000000.log: byte 17: "), "{}", run.stderr);
     assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
     assert!(run.text().contains(r#""findings":0"#), "{}", run.text());
+}
+
+/// Kafka takes some that are refused here.
+#[test]
+fn a_setting_that_is_refused_is_named_once_and_hides_nothing_else() {
+    let patient = Patient::healthy();
+    uncleaned(&patient, Duration::from_hours(48));
+    patient.write("disk/t-1/00000000000000000000.log", three_batches());
+    patient.setting("log.roll.ms=0\nlog.flush.interval.messages=1");
+    let settings = [
+        (BROKER, "", "log.retention.ms", "0"),
+        (BROKER, "", "log.segment.bytes", "1048576"),
+        (TOPIC, "t", "min.cleanable.dirty.ratio", "NaN"),
+        (TOPIC, "t", "cleanup.policy", "compact"),
+        (TOPIC, "t", "min.compaction.lag.ms", "5"),
+        (TOPIC, "t", "max.compaction.lag.ms", "4"),
+        (TOPIC, "t", "segment.ms", "1000"),
+    ];
+    let path = "disk/__cluster_metadata-0/00000000000000000000.log";
+    patient.write(path, metadata_of(&["t"], &settings));
+    let run = patient.examine();
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    let refused: Vec<_> = run.stderr.lines().map(|line| line.split('`').nth(1).unwrap()).collect();
+    let expected = ["log.roll.ms", "log.retention.ms", "min.cleanable.dirty.ratio"];
+    assert_eq!(refused, [&expected[..], &["min.compaction.lag.ms"]].concat(), "{}", run.stderr);
+    let lines = run.text().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let found: Vec<_> =
+        lines.filter_map(|line| Some(line["finding"].as_str()?.to_owned())).collect();
+    for text in ["flush.messages is 1", "segment.bytes is 1048576", "segments roll after 1000 ms"] {
+        assert!(found.iter().any(|found| found.starts_with(text)), "{text}: {found:?}");
+    }
+    assert!(found.iter().any(|found| found.contains("ratio 1.00 above 0.5")), "{found:?}");
+}
+
+/// The command line is the caller's own.
+#[test]
+fn a_setting_of_the_command_line_that_is_refused_ends_the_doctor() {
+    let mut patient = Patient::healthy();
+    patient.arg("--set", "retention.ms=-2");
+    let run = patient.examine();
+    assert_eq!((run.code, run.text()), (Some(2), ""), "{}", run.stderr);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
 }
 
 /// The subject says who has to change it.
