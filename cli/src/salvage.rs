@@ -28,11 +28,12 @@ use crate::walk::Head;
 
 /// Copy every sound batch of a damaged partition into a new directory that Kafka opens
 ///
-/// Nothing in DIR is changed, and the lock of its log directory is held meanwhile. Batches with a
-/// wrong checksum or an offset that cannot be, records that cannot be read, and bytes that are no
-/// batch are left out and listed; offsets stay, so that there are gaps as after compaction. A
-/// leader epoch that does not fit between its neighbours, which no checksum covers, becomes theirs,
-/// and is listed. Indexes, producer state and leader epochs are made anew.
+/// Nothing in DIR is changed, and the lock of its log directory is held meanwhile where it is a
+/// broker's and this process may write the lock file. Batches with a wrong checksum or an offset
+/// that cannot be, records that cannot be read, and bytes that are no batch are left out and
+/// listed; offsets stay, so that there are gaps as after compaction. A leader epoch that does not
+/// fit between its neighbours, which no checksum covers, becomes theirs, and is listed. Indexes,
+/// producer state and leader epochs are made anew.
 #[derive(Args, Debug)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct SalvageArgs {
