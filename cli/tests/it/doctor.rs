@@ -10,18 +10,18 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::disk::{
-    BROKER, TOPIC, clean, files, hex, metadata, metadata_of, scratch, state, three_batches,
+    BROKER, clean, files, hex, metadata, metadata_of, scratch, state, three_batches,
 };
 use crate::process::{Run, run};
 
 /// A machine, settings and a disk that are as they should be, to spoil.
-struct Patient {
+pub(crate) struct Patient {
     dir: TempDir,
     args: Vec<String>,
 }
 
 impl Patient {
-    fn healthy() -> Self {
+    pub(crate) fn healthy() -> Self {
         let mounts = b"22 1 8:1 / / rw,noatime shared:1 - ext4 /dev/sda1 rw\n";
         let dir = scratch(&[
             ("machine/proc/self/mountinfo", mounts),
@@ -37,13 +37,13 @@ impl Patient {
         Self { args: args.map(str::to_owned).collect(), dir }
     }
 
-    fn write(&self, path: &str, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, path: &str, bytes: impl AsRef<[u8]>) {
         let path = self.dir.path().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
 
-    fn arg(&mut self, name: &str, value: &str) {
+    pub(crate) fn arg(&mut self, name: &str, value: &str) {
         self.args.extend([name.to_owned(), value.to_owned()]);
     }
 
@@ -52,11 +52,11 @@ impl Patient {
         self.write("machine/proc/self/mountinfo", line);
     }
 
-    fn setting(&self, line: &str) {
+    pub(crate) fn setting(&self, line: &str) {
         self.write("server.properties", [PROPERTIES, line.as_bytes(), b"\n"].concat());
     }
 
-    fn examine(&self) -> Run {
+    pub(crate) fn examine(&self) -> Run {
         let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
         run(self.dir.path(), &[&["doctor"][..], &args].concat())
     }
@@ -93,7 +93,7 @@ fn shifted(offsets: i64, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// A compacted partition of two segments, the first of which was written this long ago.
-fn uncleaned(patient: &Patient, age: Duration) {
+pub(crate) fn uncleaned(patient: &Patient, age: Duration) {
     uncleaned_of(patient, &three_batches(), age);
 }
 
@@ -113,7 +113,7 @@ fn says_compact(patient: &Patient, more: &[(&str, &str)]) {
 }
 
 /// The metadata log says this of all brokers.
-fn says_of_broker(patient: &Patient, settings: &[(&str, &str)]) {
+pub(crate) fn says_of_broker(patient: &Patient, settings: &[(&str, &str)]) {
     let own: Vec<_> = settings.iter().map(|(key, value)| (BROKER, "", *key, *value)).collect();
     let path = "disk/__cluster_metadata-0/00000000000000000000.log";
     patient.write(path, metadata_of(&[], &own));
@@ -462,77 +462,6 @@ fn a_checkpoint_that_is_damaged_is_named_once_beside_the_findings() {
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
     assert!(run.text().contains(r#""id":"atime""#), "{}", run.text());
-}
-
-/// The damaged batch may hold any setting, so that nothing found is no good news.
-#[test]
-fn damage_of_the_metadata_log_is_named_where_nothing_else_is_found() {
-    let patient = Patient::healthy();
-    let mut log = metadata(&["t"], &[("t", "flush.messages", "1")]);
-    *log.last_mut().unwrap() ^= 1;
-    patient.write("disk/__cluster_metadata-0/00000000000000000000.log", log);
-    let run = patient.examine();
-    assert_eq!(run.code, Some(1), "{}", run.stderr);
-    assert!(run.stderr.contains("00000000000000000000.log: byte 17: "), "{}", run.stderr);
-    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
-    assert!(run.text().contains(r#""findings":0"#), "{}", run.text());
-}
-
-/// Kafka takes some that are refused here.
-#[test]
-fn a_setting_that_is_refused_is_named_once_and_hides_nothing_else() {
-    let patient = Patient::healthy();
-    uncleaned(&patient, Duration::from_hours(48));
-    patient.write("disk/t-1/00000000000000000000.log", three_batches());
-    patient.setting("log.roll.ms=0\nlog.flush.interval.messages=1");
-    let settings = [
-        (BROKER, "", "log.retention.ms", "0"),
-        (BROKER, "", "log.segment.bytes", "1048576"),
-        (TOPIC, "t", "min.cleanable.dirty.ratio", "NaN"),
-        (TOPIC, "t", "cleanup.policy", "compact"),
-        (TOPIC, "t", "min.compaction.lag.ms", "5"),
-        (TOPIC, "t", "max.compaction.lag.ms", "4"),
-        (TOPIC, "t", "segment.ms", "1000"),
-    ];
-    let path = "disk/__cluster_metadata-0/00000000000000000000.log";
-    patient.write(path, metadata_of(&["t"], &settings));
-    let run = patient.examine();
-    assert_eq!(run.code, Some(2), "{}", run.stderr);
-    let refused: Vec<_> = run.stderr.lines().map(|line| line.split('`').nth(1).unwrap()).collect();
-    let expected = ["log.roll.ms", "log.retention.ms", "min.cleanable.dirty.ratio"];
-    assert_eq!(refused, [&expected[..], &["min.compaction.lag.ms"]].concat(), "{}", run.stderr);
-    let lines = run.text().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let found: Vec<_> =
-        lines.filter_map(|line| Some(line["finding"].as_str()?.to_owned())).collect();
-    for text in ["flush.messages is 1", "segment.bytes is 1048576", "segments roll after 1000 ms"] {
-        assert!(found.iter().any(|found| found.starts_with(text)), "{text}: {found:?}");
-    }
-    assert!(found.iter().any(|found| found.contains("ratio 1.00 above 0.5")), "{found:?}");
-}
-
-/// The command line is the caller's own.
-#[test]
-fn a_setting_of_the_command_line_that_is_refused_ends_the_doctor() {
-    let mut patient = Patient::healthy();
-    patient.arg("--set", "retention.ms=-2");
-    let run = patient.examine();
-    assert_eq!((run.code, run.text()), (Some(2), ""), "{}", run.stderr);
-    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
-}
-
-/// The subject says who has to change it.
-#[test]
-fn a_setting_of_the_cluster_is_not_told_of_the_file() {
-    let patient = Patient::healthy();
-    patient.setting("log.flush.interval.messages=1");
-    let subjects = || -> Vec<String> {
-        let run = patient.examine();
-        let lines = run.text().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        lines.filter_map(|line| Some(line["subject"].as_str()?.to_owned())).collect()
-    };
-    assert_eq!(subjects(), ["server.properties"]);
-    says_of_broker(&patient, &[("log.flush.interval.messages", "1"), ("log.roll.ms", "60000")]);
-    assert_eq!(subjects(), ["server.properties", "the broker's settings in the cluster"]);
 }
 
 #[test]

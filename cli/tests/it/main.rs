@@ -5,6 +5,7 @@ mod changing;
 mod compact;
 mod disk;
 mod doctor;
+mod doctor_settings;
 mod dump_jsonl;
 mod dump_kafka;
 mod dump_kafka_damaged;
