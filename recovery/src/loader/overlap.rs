@@ -1,5 +1,7 @@
 //! Segments that reach into those behind them, as beside stray files that somebody put there.
 
+use std::collections::BTreeMap;
+
 use alluvium_record_format::Offset;
 use alluvium_segment::{FileKind, SegmentFileName};
 
@@ -21,10 +23,11 @@ impl Loader<'_> {
         let ([sealed @ .., last], Some((_, end))) = (bases.as_slice(), self.end) else {
             return Ok(());
         };
+        let walked_to = self.walked_to();
         let nexts = bases.iter().skip(1);
         let mut left = MOST_READ;
         for (base_offset, next) in sealed.iter().copied().zip(nexts.copied()).rev() {
-            let walked = self.walked_to(base_offset);
+            let walked = walked_to.get(&base_offset).copied();
             let reaches = if let Some(reaches) = walked {
                 reaches
             } else {
@@ -50,10 +53,10 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Where a segment ends that a recovery has seen all of.
-    fn walked_to(&self, base: Offset) -> Option<Offset> {
-        let walked = self.report.recovered.iter().rev().find(|it| it.base_offset == base)?;
-        walked.damage.is_none().then_some(walked.next_offset)
+    /// By their bases, where the segments end that a recovery has seen all of.
+    fn walked_to(&self) -> BTreeMap<Offset, Offset> {
+        let whole = self.report.recovered.iter().filter(|segment| segment.damage.is_none());
+        whole.map(|segment| (segment.base_offset, segment.next_offset)).collect()
     }
 
     fn warn_of_overlap(&mut self, base_offset: Offset, reaches: Offset, next: Offset, end: Offset) {
