@@ -23,6 +23,9 @@ const DISKS: [&str; 2] = ["disk", "legacy"];
 /// All sets.
 const SETS: [&str; 4] = ["disk", "legacy", "traces", "compaction"];
 
+/// What Kafka takes and refuses: a table that is asked about anew.
+const SETTINGS: &str = "log-manager/tests/golden/4.4.0/settings.tsv";
+
 /// Makes everything anew, and puts it in the place of what stands in the repository; with
 /// `check`, compares the two instead, as far as two makings are alike.
 ///
@@ -37,9 +40,14 @@ pub(crate) fn run(check: bool) -> Result<()> {
     driven(&kafka, "harness.Cleanings", &work.join("compaction"))?;
     legacy::make(&kafka, &work.join("legacy"))?;
     disk::make(&kafka, SEED, &work)?;
+    println!("golden: harness.Settings");
+    let (settings, answers) = (workspace::root().join(SETTINGS), work.join("settings.tsv"));
+    workspace::run(kafka.java("harness.Settings").arg(&settings).arg(&answers))?;
     if check {
         return check::compare(&work);
     }
+    fs::copy(&answers, &settings)
+        .with_context(|| format!("cannot write {}", settings.display()))?;
     for set in SETS {
         let file = packed(set);
         pack::pack(&work.join(set), &file)?;

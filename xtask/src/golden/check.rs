@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use super::{SETS, pack, packed};
+use super::{SETS, SETTINGS, pack, packed};
 use crate::tally::{Tally, same_bytes};
 use crate::workspace::{self, entries, name};
 
@@ -52,6 +52,11 @@ pub(super) fn compare(work: &Path) -> Result<()> {
             tally.check(&format!("{set}/{}", file.display()), same(&stands, &fresh, file));
         }
     }
+    let table = Path::new(SETTINGS);
+    let read = |path: &Path| fs::read(path).with_context(|| format!("no {}", path.display()));
+    let stands = read(&workspace::root().join(table))?;
+    let fresh = read(&work.join("settings.tsv"))?;
+    tally.check(SETTINGS, same_bytes(&stands, &fresh).context("Kafka says otherwise"));
     tally.finish()
 }
 
