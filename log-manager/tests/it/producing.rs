@@ -314,7 +314,6 @@ fn the_name_of_the_last_snapshot_is_durable_when_the_close_returns() {
     assert!(snapshot.is_some() && at("sync-dir") > snapshot, "{calls:?}");
 }
 
-/// FR-029: a refusal changes neither file nor state.
 /// Found by `cargo xtask crash`: what a producer has written may lie in no segment any more.
 #[test]
 fn the_snapshot_of_a_roll_is_durable_before_the_recovery_point_passes_it() {
@@ -355,6 +354,7 @@ fn what_a_killed_process_has_written_is_synced_by_the_first_flush_of_the_next() 
     assert!(calls.contains(&"sync-dir".to_owned()), "{calls:?}");
 }
 
+/// FR-029: a refusal changes neither file nor state.
 #[test]
 fn a_refused_append_leaves_file_and_state_as_they_were() {
     let disk = Disk::new();
