@@ -217,6 +217,26 @@ fn what_a_cleaning_relies_on_is_durable_before_the_old_segments_go() {
     }
 }
 
+/// A flush that finds no record to sync has synced the bytes of the snapshot, not its name.
+#[test]
+fn the_name_of_a_snapshot_is_durable_before_a_cleaning_relies_on_it() {
+    let disk = Disk::new();
+    let log = three_sealed(&disk);
+    append(&log, &sequenced(1, 0, &[NOW.get()]));
+    disk.tasks.run_due();
+    let replacement = first_two(&log);
+    log.flush(false).unwrap();
+    disk.faults.calls.lock().unwrap().clear();
+    let active = log.roll().unwrap();
+    disk.tasks.run_due();
+    log.replace_segments(replacement).unwrap();
+    let calls = disk.faults.calls.lock().unwrap();
+    let at = |wanted: &str| calls.iter().position(|call| call == wanted).unwrap();
+    let renamed = calls.iter().position(|call| call.contains(".swap")).unwrap();
+    let (kept, named) = (at(&format!("sync {active:0>20}.snapshot")), at("sync-dir"));
+    assert!(kept < named && named < renamed, "{calls:?}");
+}
+
 #[test]
 fn a_cleaner_sees_bounds_and_producers() {
     let disk = Disk::new();

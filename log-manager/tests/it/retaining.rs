@@ -324,16 +324,25 @@ fn the_last_loss_is_durable_when_retention_returns() {
 /// an older one, in which a transaction was open that had ended in between.
 #[test]
 fn the_producers_of_what_retention_drops_are_durable_before_it_goes() {
-    let disk = Disk::with(|config| config.retention_bytes(Some(0)));
-    let log = disk.open_clean();
-    append(&log, &sequenced(1, 0, &[NOW.get()]));
-    log.roll().unwrap();
-    log.update_high_watermark(log.log_end_offset()).unwrap();
-    disk.faults.calls.lock().unwrap().clear();
-    assert_eq!(log.delete_old_segments().unwrap(), 1);
-    let calls = disk.faults.calls.lock().unwrap();
-    let at = |wanted: &str| calls.iter().position(|call| call == wanted).unwrap();
-    let (kept, named) = (at("sync 00000000000000000001.snapshot"), at("sync-dir"));
-    let dropped = at("rename 00000000000000000000.log.deleted");
-    assert!(kept < named && named < dropped, "{calls:?}");
+    // A flush before the roll leaves the one behind it no record, only the snapshot's bytes.
+    for is_flushed in [false, true] {
+        let disk = Disk::with(|config| config.retention_bytes(Some(0)));
+        let log = disk.open_clean();
+        append(&log, &sequenced(1, 0, &[NOW.get()]));
+        if is_flushed {
+            log.flush(false).unwrap();
+        }
+        disk.faults.calls.lock().unwrap().clear();
+        log.roll().unwrap();
+        if is_flushed {
+            disk.tasks.run_due();
+        }
+        log.update_high_watermark(log.log_end_offset()).unwrap();
+        assert_eq!(log.delete_old_segments().unwrap(), 1);
+        let calls = disk.faults.calls.lock().unwrap();
+        let at = |wanted: &str| calls.iter().position(|call| call == wanted).unwrap();
+        let (kept, named) = (at("sync 00000000000000000001.snapshot"), at("sync-dir"));
+        let dropped = at("rename 00000000000000000000.log.deleted");
+        assert!(kept < named && named < dropped, "{calls:?}");
+    }
 }
