@@ -31,7 +31,7 @@ settings! {
     }
 
     /// The log directories, one for each disk.
-    log_dirs: Vec<PathBuf> = vec![std::env::temp_dir().join("kafka-logs")], "log.dirs",
+    log_dirs: Vec<PathBuf> = vec![PathBuf::from("/tmp/kafka-logs")], "log.dirs",
         Bounds::Any;
 
     /// Threads that load and close logs, for each directory; at least 1.
