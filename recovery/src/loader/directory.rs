@@ -191,9 +191,18 @@ impl Directory {
 
     /// The base offsets of all segments in use, rising.
     pub(super) fn bases(&self) -> Vec<Offset> {
+        self.logs().collect()
+    }
+
+    /// The last of [`Self::bases`], without a look at the others.
+    pub(super) fn last_base(&self) -> Option<Offset> {
+        self.logs().next_back()
+    }
+
+    fn logs(&self) -> impl DoubleEndedIterator<Item = Offset> {
         let is_log =
             |name: &&SegmentFileName| name.kind == FileKind::Log && name.suffix == Suffix::None;
-        self.files.keys().filter(is_log).map(|name| name.offset).collect()
+        self.files.keys().filter(is_log).map(|name| name.offset)
     }
 
     /// The length of a file; 0 for one that is not there.

@@ -216,7 +216,7 @@ impl<'p> Loader<'p> {
 
     /// Notes the end of the log, if this is its last segment.
     pub(super) fn note_end(&mut self, base: Offset, next_offset: Offset) {
-        if self.directory.bases().last() == Some(&base) {
+        if self.directory.last_base() == Some(base) {
             self.end = Some((base, next_offset));
         }
     }
