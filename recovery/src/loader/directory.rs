@@ -28,6 +28,8 @@ pub(super) struct Directory {
     path: PathBuf,
     is_plan: bool,
     files: BTreeMap<SegmentFileName, FileState>,
+    /// The bases of the segments, once somebody has asked and until one comes or goes.
+    bases: Option<Arc<[Offset]>>,
     pub(super) snapshots: Snapshots,
     foreign: Vec<String>,
     steps: Vec<PlannedStep>,
@@ -70,6 +72,7 @@ impl Directory {
             path: dir.path(),
             is_plan,
             files: BTreeMap::new(),
+            bases: None,
             snapshots: Snapshots::default(),
             foreign: Vec::new(),
             steps: Vec::new(),
@@ -194,6 +197,16 @@ impl Directory {
         self.logs().collect()
     }
 
+    /// As [`Self::bases`], for who asks again and again: they are listed once.
+    pub(super) fn shared_bases(&mut self) -> Arc<[Offset]> {
+        if let Some(bases) = &self.bases {
+            return Arc::clone(bases);
+        }
+        let bases: Arc<[Offset]> = self.logs().collect();
+        self.bases = Some(Arc::clone(&bases));
+        bases
+    }
+
     /// The last of [`Self::bases`], without a look at the others.
     pub(super) fn last_base(&self) -> Option<Offset> {
         self.logs().next_back()
@@ -304,7 +317,7 @@ impl Directory {
         let source = self.files.get(&log).map_or((log, 0), |state| (state.on_disk, state.start));
         for base in parts.iter().map(|part| part.0).chain([base]) {
             for kind in FileKind::SEGMENT {
-                self.files.remove(&SegmentFileName::new(base, kind));
+                self.take(SegmentFileName::new(base, kind));
             }
         }
         for (base, start, len) in parts.iter().copied() {
@@ -364,6 +377,7 @@ impl Directory {
     }
 
     fn insert(&mut self, name: SegmentFileName, state: FileState) {
+        self.forget_bases(name);
         self.files.insert(name, state);
         if is_snapshot(&name) {
             self.snapshots.in_view.insert(name.offset);
@@ -371,10 +385,18 @@ impl Directory {
     }
 
     fn take(&mut self, name: SegmentFileName) -> Option<FileState> {
+        self.forget_bases(name);
         if is_snapshot(&name) {
             self.snapshots.in_view.remove(&name.offset);
         }
         self.files.remove(&name)
+    }
+
+    /// As a log comes or goes.
+    fn forget_bases(&mut self, name: SegmentFileName) {
+        if name.kind == FileKind::Log {
+            self.bases = None;
+        }
     }
 
     fn io(&self) -> &Io {

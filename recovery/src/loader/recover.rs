@@ -190,7 +190,7 @@ impl Loader<'_> {
         end: Offset,
         is_clean: bool,
     ) -> Result<(), LoadError> {
-        let bases = self.directory.bases();
+        let bases = self.directory.shared_bases();
         let mut replay = Replay::new(self.log_start_offset, end, self.config.now);
         replay.is_clean = is_clean;
         let mut open = |directory: &mut super::directory::Directory, base: Offset| {
@@ -203,7 +203,7 @@ impl Loader<'_> {
 
     /// As [`replay`](Self::replay), leaving the snapshots as they are.
     fn replay_aside(&mut self, state: &mut ProducerState, end: Offset) -> Result<(), LoadError> {
-        let bases = self.directory.bases();
+        let bases = self.directory.shared_bases();
         let replay = Replay::new(self.log_start_offset, end, self.config.now);
         let mut open = |scratch: &mut Scratch<'_>, base: Offset| {
             scratch.directory.open_log(SegmentFileName::new(base, FileKind::Log)).map(Some)
