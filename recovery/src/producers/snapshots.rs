@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -185,11 +186,12 @@ impl ProducerState {
         log_end: Offset,
         now: Timestamp,
     ) -> Result<(), FileError> {
-        let outside = |offset: &Offset| *offset > log_end || *offset <= log_start;
+        let offsets = snapshots.offsets();
+        let above = (Bound::Excluded(log_end.max(log_start)), Bound::Unbounded);
+        let outside = offsets.range(..=log_start).chain(offsets.range(above));
         #[cfg(alluvium_mutant)]
-        let outside =
-            |offset: &Offset| outside(offset) && !alluvium_segment::mutant::is("trusted-snapshot");
-        let gone: Vec<_> = snapshots.offsets().iter().copied().filter(outside).collect();
+        let outside = outside.filter(|_| !alluvium_segment::mutant::is("trusted-snapshot"));
+        let gone: Vec<_> = outside.copied().collect();
         for offset in gone {
             snapshots.remove(offset, "outside the log")?;
         }
