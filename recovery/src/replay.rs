@@ -55,8 +55,8 @@ pub fn rebuild_producer_state(
 ) -> Result<(), FileError> {
     let bases: Vec<_> = segments.iter().map(|segment| segment.base_offset()).collect();
     let mut open = |_: &mut _, base: Offset| {
-        let segment = segments.iter().find(|segment| segment.base_offset() == base);
-        let Some(segment) = segment else { return Ok(None) };
+        let found = segments.binary_search_by_key(&base, |segment| segment.base_offset());
+        let Some(segment) = found.ok().and_then(|at| segments.get(at)) else { return Ok(None) };
         let path = segment.path(FileKind::Log);
         LogFile::open(segment.dir().io(), &path, 0, segment.size_bytes()).map(Some)
     };

@@ -255,15 +255,18 @@ fn unsynced(
     snapshots: &BTreeSet<Offset>,
 ) -> Vec<SegmentFileName> {
     let left = snapshots.iter().filter(|_| !config.clean_shutdown);
-    let mut files: Vec<_> = left.map(|offset| snapshot_name(*offset)).collect();
+    let in_order = |file: SegmentFileName| (is_snapshot(&file), file);
+    let mut files: BTreeSet<_> = left.map(|offset| in_order(snapshot_name(*offset))).collect();
     for step in steps {
-        match &step.step.change {
-            Change::Write { file, .. } | Change::Cut { file, .. } => files.push(*file),
-            Change::Remove(file) | Change::MarkDeleted(file) => files.retain(|it| it != file),
+        match step.step.change {
+            Change::Write { file, .. } | Change::Cut { file, .. } => {
+                files.insert(in_order(file));
+            }
+            Change::Remove(file) | Change::MarkDeleted(file) => {
+                files.remove(&in_order(file));
+            }
             _ => {}
         }
     }
-    files.sort_by_key(|file| (is_snapshot(file), *file));
-    files.dedup();
-    files
+    files.into_iter().map(|(_, file)| file).collect()
 }

@@ -252,6 +252,8 @@ struct SegmentWalk<'w, 'p> {
     damage: Option<Corruption>,
     stop: Option<Stop>,
     warnings: &'w mut Vec<Warning>,
+    /// Of the batches that cannot be in producer state, the first of a segment is told.
+    is_told: bool,
     progress: &'w mut (dyn FnMut(Progress) -> ControlFlow<()> + 'p),
     total_bytes: u32,
     /// The byte at which the callback is next told.
@@ -280,6 +282,7 @@ impl<'w, 'p> SegmentWalk<'w, 'p> {
             damage: None,
             stop: None,
             warnings: &mut loader.report.warnings,
+            is_told: false,
             progress: loader.progress,
             total_bytes,
             tell_at: 0,
@@ -355,7 +358,9 @@ impl<'w, 'p> SegmentWalk<'w, 'p> {
                 aborted.extend_from_slice(&txn.to_bytes());
             }
         });
-        if let Err(error) = taken {
+        if let Err(error) = taken
+            && !std::mem::replace(&mut self.is_told, true)
+        {
             let offset = batch.base_offset();
             self.warnings.push(Warning::ProducerBatch { offset, error });
         }

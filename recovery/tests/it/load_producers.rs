@@ -197,3 +197,19 @@ fn batches_that_a_replay_of_producers_passes_over_are_reported() {
         assert_eq!(warnings.iter().filter(found).count(), 1, "{is_unknown} {warnings:?}");
     }
 }
+
+/// Each batch would be held otherwise: a gigabyte of them takes as much memory.
+#[test]
+fn of_the_batches_of_a_segment_that_no_producer_can_have_written_the_first_is_reported() {
+    let disk = Disk::new();
+    let first = TestBatch::new(0, 1).producer(9, 0, 0).transactional().bytes();
+    let outside = |n: i32| TestBatch::new(n.into(), 1).producer(9, 0, n).bytes();
+    disk.segment_with_indexes(0, &[first, (1..9).flat_map(outside).collect()].concat());
+    disk.segment_with_indexes(9, &(9..12).flat_map(outside).collect::<Vec<_>>());
+    let loaded = disk.load(&unclean());
+    let told = loaded.report.warnings.iter().filter_map(|warning| match warning {
+        Warning::ProducerBatch { offset, .. } => Some(offset.get()),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [1, 9]);
+}
