@@ -137,6 +137,14 @@ impl Shared {
         Ok(())
     }
 
+    /// Makes the name of a new segment durable, so that all before it may go: without any, a log
+    /// begins anew at offset 0.
+    pub(super) fn keep_last_name(&self) -> Result<(), LogError> {
+        let _one_at_a_time = self.flushing.lock();
+        self.health.check()?;
+        self.sync_names()
+    }
+
     /// Makes the snapshots durable that rolls have written; returns whether there were any.
     fn sync_snapshots(&self, unsynced: &mut Vec<PathBuf>) -> Result<bool, LogError> {
         #[cfg(alluvium_mutant)]

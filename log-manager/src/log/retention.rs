@@ -199,6 +199,7 @@ impl Shared {
         if count == 0 {
             return Ok(Vec::new());
         }
+        let mut goes_whole = false;
         let mut writer = self.writer.lock();
         self.check_open()?;
         let watermark = self.high_watermark.load().offset;
@@ -212,6 +213,7 @@ impl Shared {
             }
             if count == segments.len() {
                 writer.roll(self, config, None, effects)?;
+                goes_whole = true;
             }
         }
         tracing::info!(log = self.name(), count, ?rule, "deleting old segments");
@@ -219,6 +221,9 @@ impl Shared {
         drop(writer);
         // Those alone know the producers of what goes.
         self.keep_producers()?;
+        if goes_whole {
+            self.keep_last_name()?;
+        }
         let is_start_kept = self.keep_log_start(count)?;
         let (snapshots, removed) = self.rename_all(&mut leaving, is_start_kept);
         let Leaving { segments: gone, .. } = leaving;

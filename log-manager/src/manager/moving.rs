@@ -94,7 +94,7 @@ impl LogManager {
         shared.logs.insert(partition.clone(), hosted);
         shared.futures.remove(partition);
         // The old disk may have failed meanwhile.
-        shared.offline.remove(partition);
+        shared.offline.remove_if(partition, |_, dir| !Arc::ptr_eq(dir, &future.dir));
         // How far a log was clean that is not there any more says nothing of the copy.
         kept.moved(old.as_ref().map(|_| log.log_end_offset()));
         if let Some(old) = old

@@ -346,3 +346,22 @@ fn the_producers_of_what_retention_drops_are_durable_before_it_goes() {
         assert!(kept < named && named < dropped, "{calls:?}");
     }
 }
+
+/// The log would begin anew at offset 0: a rename may last where a new file beside it does not.
+#[test]
+fn the_new_segment_of_a_log_that_goes_whole_is_durable_before_it_goes() {
+    let disk = Disk::with(|config| config.retention_bytes(Some(0)));
+    let log = disk.open_clean();
+    append(&log, &batch(&[(None, NOW.get())]));
+    log.flush(true).unwrap();
+    log.close().unwrap();
+    drop(log);
+    // Nothing is known of producers that a roll would write down.
+    let log = disk.open_clean();
+    log.update_high_watermark(log.log_end_offset()).unwrap();
+    disk.faults.calls.lock().unwrap().clear();
+    assert_eq!(log.delete_old_segments().unwrap(), 1);
+    let calls = disk.faults.calls.lock().unwrap();
+    let at = |wanted: &str| calls.iter().position(|call| call == wanted).unwrap();
+    assert!(at("sync-dir") < at("rename 00000000000000000000.log.deleted"), "{calls:?}");
+}
