@@ -27,6 +27,9 @@ pub(super) struct Loader<'p> {
     pub(super) end: Option<(Offset, Offset)>,
     /// Segments that would be split if they were not damaged.
     pub(super) unsplit: BTreeSet<Offset>,
+    /// The segment that was recovered last while its snapshots were trusted, if all of it is sound,
+    /// and the producers behind it.
+    pub(super) aside: Option<(Offset, ProducerState)>,
 }
 
 /// The log after a load.
@@ -61,6 +64,7 @@ impl<'p> Loader<'p> {
             report: LoadReport::default(),
             progress,
             end: None,
+            aside: None,
             unsplit: BTreeSet::new(),
         }
     }

@@ -1,6 +1,6 @@
 //! Recovery of one segment: every batch is looked at, what is unsound goes, indexes are made new.
 
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 
 use alluvium_record_format::{CorruptKind, Corruption, Offset};
 use alluvium_segment::{FileKind, SegmentFileName};
@@ -10,7 +10,7 @@ use super::snapshots::Scratch;
 use super::{Change, LoadError, Loader, Progress, Reason, RecoveredSegment, Warning};
 use crate::replay::{Replay, rebuild, take_replayed};
 use crate::scan::{ScanEnd, scan};
-use crate::{FileError, FoundBatch, LeaderEpochCache, ProducerState};
+use crate::{FileError, FoundBatch, LeaderEpochCache, ProducerState, SnapshotStore};
 
 /// What becomes of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +53,13 @@ impl Loader<'_> {
     /// Recovers a segment, and removes those behind it if it is cut.
     pub(super) fn recover(&mut self, recovery: Recovery) -> Result<Recovered, LoadError> {
         let log = SegmentFileName::new(recovery.base, FileKind::Log);
-        let mut state = ProducerState::new(self.config.producers);
-        if self.is_trusted(recovery) {
-            self.replay_aside(&mut state, recovery.base)?;
+        let mut state = if self.is_trusted(recovery) {
+            self.state_aside(recovery.base)?
         } else {
+            let mut state = ProducerState::new(self.config.producers);
             self.replay(&mut state, recovery.base, false)?;
-        }
+            state
+        };
         let file = self.directory.open_log(log).map_err(|e| self.failed(e))?;
         let mut walk = SegmentWalk::new(self, recovery, &mut state, file.len());
         let end = scan(&file, recovery.base, walk.config.scan, &mut |batch, damage| {
@@ -104,8 +105,12 @@ impl Loader<'_> {
         if is_cut {
             self.cut(base, file_bytes, found).map_err(|e| self.failed(e))?;
         }
-        if !self.is_trusted(recovery) && !goes {
-            state.take_snapshot(&mut self.directory, true).map_err(|e| self.failed(e))?;
+        if !self.is_trusted(recovery) {
+            if !goes {
+                state.take_snapshot(&mut self.directory, true).map_err(|e| self.failed(e))?;
+            }
+        } else if found.is_whole() && base >= self.log_start_offset {
+            self.aside = Some((base, state));
         }
         self.note_end(base, found.next_offset);
         let kept_bytes = if is_cut { found.kept_bytes } else { file_bytes };
@@ -201,6 +206,25 @@ impl Loader<'_> {
             .map_err(|e| LoadError::file(self.directory.path(), e))
     }
 
+    /// The producers at the base of a segment, the snapshots left as they are. What the walk over
+    /// the segment before it came to is taken up: without snapshots, each segment would have all
+    /// before it read again.
+    fn state_aside(&mut self, base: Offset) -> Result<ProducerState, LoadError> {
+        let bases = self.directory.shared_bases();
+        let before = bases.iter().take(bases.partition_point(|it| *it < base)).next_back().copied();
+        let walked = self.aside.take().filter(|(walked, _)| Some(*walked) == before);
+        if let Some((walked, mut state)) = walked {
+            let newer = (Bound::Excluded(walked), Bound::Included(base));
+            if self.directory.offsets().range(newer).next().is_none() {
+                state.set_map_end_offset(base);
+                return Ok(state);
+            }
+        }
+        let mut state = ProducerState::new(self.config.producers);
+        self.replay_aside(&mut state, base)?;
+        Ok(state)
+    }
+
     /// As [`replay`](Self::replay), leaving the snapshots as they are.
     fn replay_aside(&mut self, state: &mut ProducerState, end: Offset) -> Result<(), LoadError> {
         let bases = self.directory.shared_bases();
@@ -233,6 +257,12 @@ struct Found {
     next_offset: Offset,
     damage: Option<Corruption>,
     stop: Option<Stop>,
+}
+
+impl Found {
+    const fn is_whole(&self) -> bool {
+        self.damage.is_none() && self.stop.is_none()
+    }
 }
 
 /// The walk over a segment, with all that its batches change.

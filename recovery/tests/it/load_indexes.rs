@@ -148,6 +148,52 @@ fn a_segment_recovered_after_a_clean_stop_knows_the_transactions_before_it() {
     assert_eq!(disk.files()["00000000000000000001.txnindex"], aborted);
 }
 
+/// Segments that lost their indexes in a row go on from one another, unless a snapshot lies between.
+#[test]
+fn segments_recovered_after_a_clean_stop_in_a_row_know_the_transactions_before_them() {
+    let open = |at: i64, id, sequence| {
+        TestBatch::new(at, 1).producer(id, 0, sequence).transactional().bytes()
+    };
+    let abort = |at, id, epoch| marker(at, (id, 0), TxnOutcome::Abort, epoch);
+    let segments = [
+        (0, [open(0, 8, 0), open(1, 9, 0)].concat()),
+        (2, [abort(2, 9, 0), open(3, 9, 1), open(4, 7, 0)].concat()),
+        // Compacted: nothing is at 5 and 6.
+        (7, [abort(7, 8, 1), open(8, 9, 2)].concat()),
+        (9, [abort(9, 9, 2), abort(10, 7, 2)].concat()),
+        (11, TestBatch::new(11, 1).bytes()),
+    ];
+    for kept in [None, Some(2), Some(7), Some(9)] {
+        for whole in [None, Some(2), Some(7)] {
+            let disk = Disk::new();
+            for (base, bytes) in &segments {
+                disk.segment_with_indexes(*base, bytes);
+            }
+            disk.load(&unclean());
+            let is_kept = |name: &String| {
+                let of = |base: i64, kind| *name == format!("{base:020}.{kind}");
+                kept.is_some_and(|base| of(base, "snapshot"))
+                    || whole.is_some_and(|base| of(base, "index"))
+                    || !(name.ends_with(".snapshot") || name.ends_with("index"))
+                    || name.ends_with(".txnindex") && whole.is_some_and(|base| of(base, "txnindex"))
+            };
+            let made = disk.files();
+            for name in made.keys().filter(|name| !is_kept(name)) {
+                std::fs::remove_file(disk.path().join(name)).unwrap();
+            }
+            disk.load(&clean(12));
+            let again = disk.files();
+            let aborted = made.iter().filter(|(name, _)| name.ends_with(".txnindex"));
+            let mut entries = 0;
+            for (name, bytes) in aborted {
+                entries += bytes.len() / 34;
+                assert_eq!(again.get(name), Some(bytes), "{name}: {kept:?} {whole:?}");
+            }
+            assert_eq!(entries, 4, "{kept:?} {whole:?}");
+        }
+    }
+}
+
 /// FR-041: recovery finds the same entry as an append.
 #[test]
 fn the_time_index_names_the_first_batch_that_reached_the_maximum() {
