@@ -148,7 +148,8 @@ fn a_segment_recovered_after_a_clean_stop_knows_the_transactions_before_it() {
     assert_eq!(disk.files()["00000000000000000001.txnindex"], aborted);
 }
 
-/// Segments that lost their indexes in a row go on from one another, unless a snapshot lies between.
+/// Segments that lost their indexes in a row go on from one another, unless a snapshot lies
+/// between.
 #[test]
 fn segments_recovered_after_a_clean_stop_in_a_row_know_the_transactions_before_them() {
     let open = |at: i64, id, sequence| {
